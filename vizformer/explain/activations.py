@@ -27,11 +27,9 @@ class ActivationKind(NamedTuple):
         if self.name == "ReLU²":
             return np.maximum(x, 0.0) ** 2
         if self.name == "SiLU":
-            silu: ndarray = x / (1.0 + np.exp(-x))
-            return silu
+            return x / (1.0 + np.exp(-x))
         if self.name == "QuickGELU":
-            quick: ndarray = x / (1.0 + np.exp(-1.702 * x))
-            return quick
+            return x / (1.0 + np.exp(-1.702 * x))
         return _gelu_tanh(x) if "tanh" in self.call else _gelu(x)
 
     def partner(self, hidden: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
@@ -113,14 +111,12 @@ def activation_kind(activation: nn.Module) -> ActivationKind:
 
 def _gelu(x: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
     """x Phi(x), Phi the normal distribution function (Hendrycks & Gimpel 2016)."""
-    result: ndarray = 0.5 * x * (1.0 + torch.erf(torch.from_numpy(x / np.sqrt(2.0))).numpy())
-    return result
+    return 0.5 * x * (1.0 + torch.erf(torch.from_numpy(x / np.sqrt(2.0))).numpy())
 
 
 def _gelu_tanh(x: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016)."""
-    result: ndarray = 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
-    return result
+    return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
 
 
 def activation_curves(x: Float[ndarray, " points"], other: float) -> dict[str, Float[ndarray, " points"]]:

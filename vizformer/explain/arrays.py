@@ -11,8 +11,7 @@ from vizformer.model.trace import Trace
 
 def float64(tensor: Tensor) -> Float[ndarray, "..."]:
     """A tensor of the model as a float64 array, whatever its dtype and device."""
-    array: ndarray = tensor.detach().double().cpu().numpy()
-    return array
+    return tensor.detach().double().cpu().numpy()
 
 
 def is_half(dtype: torch.dtype) -> bool:
@@ -42,8 +41,7 @@ def softmax(scores: Float[ndarray, "*n m"], sink: ndarray | float | None = None)
     top = scores.max(-1, keepdims=True)
     exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
     total = exps.sum(-1, keepdims=True)
-    result: ndarray = exps / np.where(total == 0, 1.0, total)
-    return result
+    return exps / np.where(total == 0, 1.0, total)
 
 
 def set_cells(

@@ -29,8 +29,7 @@ from vizformer.model.records import AttentionRecord
 
 def phi(x: Float[ndarray, "..."]) -> Float[ndarray, "..."]:
     """elu(x) + 1: x + 1 above 0, e^x below; always positive."""
-    found: ndarray = np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
-    return found
+    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,7 @@ class LinearAttention:
     def apart(self) -> Float[ndarray, " n_q"]:
         """|z - own| / |own| of every query; 0 where the head itself gives nothing."""
         length = np.linalg.norm(self.own, axis=1)
-        found: ndarray = np.linalg.norm(self.z - self.own, axis=1) / np.where(length > 0, length, np.inf)
-        return found
+        return np.linalg.norm(self.z - self.own, axis=1) / np.where(length > 0, length, np.inf)
 
 
 @dataclass(frozen=True)
@@ -103,14 +101,12 @@ def state(record: AttentionRecord, head: int, query: int) -> Float[ndarray, "d_h
     """What a query reads: the sum of phi(k_j)^T v_j over the keys that it sees."""
     kv = record.kv_head(head)
     seen = row_at(query, record.q.shape[1]) + 1 if is_causal(record, head) else record.k.shape[1]
-    found: ndarray = phi(float64(record.k[kv, :seen])).T @ float64(record.v[kv, :seen])
-    return found
+    return phi(float64(record.k[kv, :seen])).T @ float64(record.v[kv, :seen])
 
 
 def _by_state(q: ndarray, k: ndarray, v: ndarray, causal: bool) -> ndarray:
     if not causal:
-        found: ndarray = q @ (k.T @ v) / (q @ k.sum(0))[:, None]
-        return found
+        return q @ (k.T @ v) / (q @ k.sum(0))[:, None]
     s, u, rows = np.zeros((k.shape[1], v.shape[1])), np.zeros(k.shape[1]), []
     for q_i, k_i, v_i in zip(q, k, v, strict=True):
         s += np.outer(k_i, v_i)

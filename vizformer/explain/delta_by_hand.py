@@ -39,13 +39,11 @@ class TwoWrites:
 
     @property
     def read(self) -> Float[ndarray, "2 2"]:
-        found: ndarray = self.keys @ self.writes[1].state
-        return found
+        return self.keys @ self.writes[1].state
 
     @property
     def read_sum(self) -> Float[ndarray, "2 2"]:
-        found: ndarray = self.keys @ self.sums[1]
-        return found
+        return self.keys @ self.sums[1]
 
 
 def two_keys(degrees: int) -> Float[ndarray, "2 2"]:

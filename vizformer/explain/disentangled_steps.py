@@ -249,8 +249,7 @@ def layer_steps(
 
 def _total(terms: DistanceTerms, q: ndarray, k: ndarray, power: int = 1) -> ndarray:
     found = [term for term in (terms.c2p(q, power), terms.p2c(k, power)) if term is not None]
-    total: ndarray = np.sum(found, axis=0)
-    return total
+    return np.sum(found, axis=0)
 
 
 def _distances_of_layer(terms: DistanceTerms, make: Maker) -> list[Step]:

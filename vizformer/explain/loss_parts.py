@@ -103,8 +103,7 @@ class Losses:
     @property
     def probabilities(self) -> Float[ndarray, " rows"]:
         """Of the right token in every row."""
-        found: ndarray = np.exp(-self.losses)
-        return found
+        return np.exp(-self.losses)
 
     def padded_mean(self, padding: int) -> float:
         """The mean where so many positions of padding are counted too, with a loss of 0: too small."""
@@ -132,8 +131,7 @@ def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
 def _log_sums(z: Float[ndarray, "rows vocab_size"]) -> Float[ndarray, " rows"]:
     """ln sum_j e^(z_j), the largest one taken out of the sum."""
     top = z.max(-1)
-    found: ndarray = top + np.log(np.exp(z - top[:, None]).sum(-1))
-    return found
+    return top + np.log(np.exp(z - top[:, None]).sum(-1))
 
 
 @dataclass(frozen=True)

@@ -46,14 +46,12 @@ class NormNumbers:
     @property
     def centred(self) -> Float[ndarray, " d"]:
         """x - mean."""
-        found: ndarray = self.row - self.mean
-        return found
+        return self.row - self.mean
 
     @property
     def squares(self) -> Float[ndarray, " d"]:
         """x^2, which RMSNorm takes the mean of."""
-        found: ndarray = self.row**2
-        return found
+        return self.row**2
 
     @property
     def result_mean(self) -> float:
@@ -143,8 +141,7 @@ def neighbour_effect(
 
     def over(batch: ndarray, axis: int, centred: bool) -> ndarray:
         shifted = batch - batch.mean(axis, keepdims=True) if centred else batch
-        found: ndarray = shifted / np.sqrt((shifted**2).mean(axis, keepdims=True) + eps)
-        return found
+        return shifted / np.sqrt((shifted**2).mean(axis, keepdims=True) + eps)
 
     ways = {"layer": (1, True), "rms": (1, False), "batch": (0, True)}
     n = len(sentence)

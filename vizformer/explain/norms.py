@@ -30,8 +30,7 @@ def is_deviation(norm: Norm) -> bool:
 def divisor(square: Float[ndarray, "*n 1"], norm: Norm) -> Float[ndarray, "*n 1"]:
     """What a row is divided by, from its variance (RMSNorm: mean square)."""
     assert norm.eps is not None
-    found: ndarray = np.sqrt(square) + norm.eps if is_deviation(norm) else np.sqrt(square + norm.eps)
-    return found
+    return np.sqrt(square) + norm.eps if is_deviation(norm) else np.sqrt(square + norm.eps)
 
 
 def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:

@@ -273,8 +273,7 @@ class Operands:
 
     @cached_property
     def reasons(self) -> UInt8[ndarray, " n_k"]:
-        row: ndarray = self.record.reason(self.head)[self.query].cpu().numpy()
-        return row
+        return self.record.reason(self.head)[self.query].cpu().numpy()
 
     @cached_property
     def masked(self) -> Float[ndarray, " n_k"]:
@@ -339,8 +338,7 @@ class Operands:
             return float64(self.record.opened[self.head, self.query])
         own = self.own_numbers("Q")
         closed = float64(gate.weight[own]) @ self.x + (0.0 if gate.bias is None else float64(gate.bias[own]))
-        found: ndarray = 1.0 / (1.0 + np.exp(-closed))
-        return found
+        return 1.0 / (1.0 + np.exp(-closed))
 
     @cached_property
     def read(self) -> Float[ndarray, " d_head"]:

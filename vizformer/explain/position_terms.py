@@ -58,8 +58,7 @@ class Buckets:
         shared = self.per_side - self.single
         stretch = np.log(np.maximum(distance, 1) / self.single) / np.log(self.max_distance / self.single)
         far = np.minimum(self.single + np.trunc(stretch * shared).astype(np.int64), self.per_side - 1)
-        rows: ndarray = behind + np.where(distance < self.single, distance, far)
-        return rows
+        return behind + np.where(distance < self.single, distance, far)
 
     def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
         """What is added to the scores at relative positions j - i, in every head."""

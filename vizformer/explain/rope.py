@@ -58,8 +58,7 @@ def _divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
     mixed = 1.0 / ((1.0 - kept) / config.rope_factor + kept)
     slow_or_fast = np.where(length > trained / low, config.rope_factor, 1.0)
     between = (length <= trained / low) & (length >= trained / high)
-    found: ndarray = np.where(between, mixed, slow_or_fast)
-    return found
+    return np.where(between, mixed, slow_or_fast)
 
 
 def _yarn_divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
@@ -74,8 +73,7 @@ def _yarn_divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
         place = np.array([np.floor(place[0]), np.ceil(place[1])])
     first, last = max(place[0], 0.0), min(place[1], d - 1.0)
     slowed = np.clip((np.arange(d // 2) - first) / (last - first or 1e-3), 0.0, 1.0)
-    found: ndarray = 1.0 / (1.0 - slowed + slowed / config.rope_factor)
-    return found
+    return 1.0 / (1.0 - slowed + slowed / config.rope_factor)
 
 
 def turn(
@@ -94,5 +92,4 @@ def turn(
     cos, sin = stored(gain * np.cos(angle), dtype), stored(gain * np.sin(angle), dtype)
     products = [stored(a * b, dtype) for a, b in ((first, cos), (second, sin), (first, sin), (second, cos))]
     turned = (stored(products[0] - products[1], dtype), stored(products[2] + products[3], dtype))
-    result: ndarray = np.concatenate([*turned, rest], axis=-1)
-    return result
+    return np.concatenate([*turned, rest], axis=-1)

@@ -121,8 +121,7 @@ class StateNumbers:
         """M of some heads."""
         q, k, beta, decay = (torch.from_numpy(t[heads]) for t in (self.q, self.k, self.beta, self.decay))
         skip = None if self.layer.skip is None else torch.from_numpy(float64(self.layer.skip)[heads])
-        found: ndarray = effective_map(q * self.scale, k, StateGates(beta, decay, skip=skip)).numpy() + 0.0  # no -0
-        return found
+        return effective_map(q * self.scale, k, StateGates(beta, decay, skip=skip)).numpy() + 0.0  # no -0
 
     def map_error(self, head: int | None) -> float:
         """|M v - o| / |o|, o as the model has computed it."""

@@ -61,8 +61,7 @@ class StateOperands(Operands):
 
     @cached_property
     def pattern(self) -> Float[ndarray, " n"]:
-        found: ndarray = self.of_all.map(slice(self.head, self.head + 1))[0, self.query]
-        return found
+        return self.of_all.map(slice(self.head, self.head + 1))[0, self.query]
 
     @property
     def z(self) -> Float[ndarray, " d_value"]:

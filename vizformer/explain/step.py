@@ -127,8 +127,7 @@ def limit(
     """How far a recomputed number may be from the recorded one, cell by cell; the rule of the module."""
     size = np.abs(recorded)
     if not is_half(dtype):
-        allowed: ndarray = TOLERANCE * np.maximum(1.0, size)
-        return allowed
+        return TOLERANCE * np.maximum(1.0, size)
     about = torch.finfo(dtype)
     row = np.sqrt((size**2).mean(-1, keepdims=True)) if size.ndim and size.size else 0.0
     allowed = ROUNDINGS * about.eps * np.maximum(np.maximum(size, row), np.maximum(terms, about.tiny))
@@ -137,8 +136,7 @@ def limit(
 
 def sizes(rows: Float[ndarray, "*n d"], weight: Float[ndarray, "d m"], add: ndarray | float | None = None) -> ndarray:
     """The size of the terms of rows @ weight (+ add): the root of the sum of their squares."""
-    total: ndarray = np.sqrt(rows**2 @ weight**2 + (0.0 if add is None else np.square(add)))
-    return total
+    return np.sqrt(rows**2 @ weight**2 + (0.0 if add is None else np.square(add)))
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,7 @@ def by_key(
     own = output_rows(attention_at(checkpoint, site), head) @ found.directions[site]  # [d_head]
     if record.opened is not None:
         own = own * float64(record.opened[head, found.position])
-    kept: ndarray = weights * (float64(record.v[record.kv_head(head)]) @ own)
-    return kept
+    return weights * (float64(record.v[record.kv_head(head)]) @ own)
 
 
 def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer: int) -> Float[ndarray, " d_ff"]:
@@ -87,8 +86,7 @@ def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     network = one_network(block, at)
     inner = inner_rows(block, network, trace, at, slice(found.position, found.position + 1))[0]
-    each: ndarray = inner * (found.directions[f"{at}.feedforward"] @ float64(network.W_out.weight))
-    return each
+    return inner * (found.directions[f"{at}.feedforward"] @ float64(network.W_out.weight))
 
 
 def what_is_frozen(checkpoint: Checkpoint) -> Iterator[Message]:

@@ -249,8 +249,7 @@ def _patterns(record: AttentionRecord, n: int) -> list[ndarray]:
 def _bias(record: AttentionRecord, look: Look, n: int) -> Float[ndarray, " n"] | None:
     if record.position_bias is None:
         return None
-    bias: ndarray = record.position_bias[look.head, look.query, :n].float().cpu().numpy()
-    return bias
+    return record.position_bias[look.head, look.query, :n].float().cpu().numpy()
 
 
 def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
@@ -278,8 +277,7 @@ def _rows(rows: Sequence[Tensor]) -> Rows:
 
 
 def _cells(rows: Float[Tensor, "m d_model"]) -> Float[ndarray, "m cells"]:
-    cells: ndarray = rows[:, :CELLS].numpy()
-    return cells
+    return rows[:, :CELLS].numpy()
 
 
 def _writing(checkpoint: Checkpoint, trace: Trace, found: Sequence[Choice]) -> Writing:

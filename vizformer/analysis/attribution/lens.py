@@ -62,8 +62,7 @@ class LogitLens:
 
     def _alone(self, column: int) -> Bool[ndarray, " points"]:
         """At which points the target is the most probable token of a column, and no other one is as probable."""
-        found: ndarray = (self.rank[:, column] == 1) & (self.tied[:, column] == 1)
-        return found
+        return (self.rank[:, column] == 1) & (self.tied[:, column] == 1)
 
     def to_frame(self) -> Any:
         """A DataFrame: a row for each position at each point, `best` the id of the most probable token."""

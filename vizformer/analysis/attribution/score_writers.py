@@ -109,8 +109,7 @@ class ScoreSplit:
 
     def of(self, side: Side) -> Float[ndarray, " writers"]:
         """What each writer of a side gives to the score, with all writers of the other."""
-        found: ndarray = self.table.sum(axis=1 if side == "query" else 0)
-        return found
+        return self.table.sum(axis=1 if side == "query" else 0)
 
 
 def score_split(
@@ -147,8 +146,7 @@ def score_split(
 
 def _bent(o: Operands) -> Float[ndarray, " n_k"]:
     """By what the soft cap multiplies the score of each key, at the value that it has; 1 where there is none."""
-    found: ndarray = np.divide(o.capped, o.scores, out=np.ones_like(o.scores), where=o.scores != 0)
-    return found
+    return np.divide(o.capped, o.scores, out=np.ones_like(o.scores), where=o.scores != 0)
 
 
 def writer_tokens(
@@ -166,8 +164,7 @@ def writer_tokens(
     if record.opened is not None:
         v = v * float64(record.opened[writer.head or 0, split.query if side == "query" else split.key])
     weights = float64(record.pattern(writer.head or 0)[split.query if side == "query" else split.key])
-    found: ndarray = weights * (v @ (output_rows(attention_at(checkpoint, writer.place), writer.head or 0) @ g))
-    return found
+    return weights * (v @ (output_rows(attention_at(checkpoint, writer.place), writer.head or 0) @ g))
 
 
 def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer) -> Row:
@@ -183,8 +180,7 @@ def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, si
     way = _written(checkpoint, o, side, row, {}).directions[writer.place]  # [d_head, d_model]
     other = (split.answered if side == "query" else split.asked).sum(axis=0)
     bent = 1.0 if side == "query" else split.bent  # (which is in `answered` already)
-    found: ndarray = other @ way * o.record.scale * bent
-    return found
+    return other @ way * o.record.scale * bent
 
 
 def value_writers(

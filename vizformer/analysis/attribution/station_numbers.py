@@ -64,8 +64,7 @@ def scaled(scores: Float[ndarray, " n"], factor: float) -> Float[ndarray, " n"]:
     """softmax(factor * scores) over what is not NaN."""
     exponents = factor * scores - np.nanmax(factor * scores)
     powers = np.where(np.isnan(exponents), 0.0, np.exp(exponents))
-    weights: ndarray = powers / powers.sum()
-    return weights
+    return powers / powers.sum()
 
 
 @torch.inference_mode()

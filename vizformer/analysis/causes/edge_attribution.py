@@ -73,8 +73,7 @@ class EdgeScores:
 
     @property
     def mean(self) -> Float[ndarray, "writers readers"]:
-        found: Float[ndarray, "writers readers"] = self.scores.mean(0)
-        return found
+        return self.scores.mean(0)
 
     def of(self, edge: Edge) -> float:
         """The mean score of an edge."""

@@ -112,10 +112,7 @@ class ModelGraph:
                 return 2 * len(self.stack.layers)
             return 2 * int(name.split(".")[1]) + (name.endswith("feedforward") and not parallel)
 
-        found: Bool[ndarray, "writers readers"] = np.array(
-            [[written(writer) < read(reader) for reader in self.readers] for writer in self.writers]
-        )
-        return found
+        return np.array([[written(writer) < read(reader) for reader in self.readers] for writer in self.writers])
 
     def forward(
         self, trace: Trace, first: Float[Tensor, "b n d_model"], row: int, incoming: Incoming

@@ -136,8 +136,7 @@ def neuron_estimates(
         there = _hidden(checkpoint, trace, stack, layer)
     slopes = gradients(checkpoint, trace, {name: there}, row, lambda logits: logits.double().log_softmax(-1)[token])
     change = -there if means is None else means.to(there) - there
-    found: Float[ndarray, " d_ff"] = (change.double() * slopes[name].double()).sum(0).cpu().numpy()
-    return found
+    return (change.double() * slopes[name].double()).sum(0).cpu().numpy()
 
 
 def likely_neurons(

@@ -103,8 +103,7 @@ class PromptPair:
     def recovered_at_row(self, logits: Tensor) -> Float[ndarray, " b"]:
         """Of logits [b, vocab_size] at the row."""
         found = self.difference_at_row(logits) - self.difference(self.corrupted.logits)
-        result: Float[ndarray, " b"] = found.cpu().numpy() / self.moved
-        return result
+        return found.cpu().numpy() / self.moved
 
 
 def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:

@@ -73,16 +73,14 @@ class SetEffects:
 
     @property
     def mean(self) -> Float[ndarray, " parts"]:
-        found: Float[ndarray, " parts"] = self.values.mean(0)
-        return found
+        return self.values.mean(0)
 
     def interval(self, level: float = LEVEL, seed: int = 0) -> Float[ndarray, "2 parts"]:
         """The lower and the upper end of the bootstrap interval of each mean; the same seed, the same ends."""
         n = len(self.values)
         counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=BOOTSTRAPS)  # [draws, rows]
         tail = (1 - level) / 2
-        found: Float[ndarray, "2 parts"] = np.quantile(counts @ self.values / n, [tail, 1 - tail], axis=0)
-        return found
+        return np.quantile(counts @ self.values / n, [tail, 1 - tail], axis=0)
 
     def against(self, part: int) -> list[int]:
         """The places (in `rows`) whose effect has another sign than the mean of a part, the strongest first."""

@@ -36,8 +36,7 @@ def shares(squares: Float[Tensor, "*n r"]) -> Float[Tensor, "*n r"]:
 def deviation(written: Float[Tensor, "*#n r"], read: Float[Tensor, "*#n s"], d_model: int) -> Float[Tensor, "*#n"]:
     """The root of the variance of t, by the shares of both matrices; its mean is 1 / d_model."""
     spread = (written.square().sum(-1) - 1 / d_model) * (read.square().sum(-1) - 1 / d_model)
-    found: Tensor = (2 * spread.clamp_min(0.0) / ((d_model - 1) * (d_model + 2))).sqrt()
-    return found
+    return (2 * spread.clamp_min(0.0) / ((d_model - 1) * (d_model + 2))).sqrt()
 
 
 def probability(

@@ -77,8 +77,7 @@ class Composition:
 
     def unlikely(self, chance: Float[ndarray, "*n"]) -> Bool[ndarray, "*n"]:
         """What chance hardly does in any of all tests."""
-        found: Bool[ndarray, "*n"] = np.nan_to_num(chance, nan=1.0) * self.tests < LEVEL
-        return found
+        return np.nan_to_num(chance, nan=1.0) * self.tests < LEVEL
 
     def least(self, way: Way) -> float:
         """The excess from which on decoys are rare enough; infinite where they are nowhere."""
@@ -193,5 +192,4 @@ def _scores(
 
 def _squares(R_X: Float[Tensor, "d_head d_head"], R_Y: Float[Tensor, "d_head d_head"]) -> Float[Tensor, " d_head"]:
     """The squares of the singular values of X Y^T, by the triangles of both."""
-    found: Tensor = torch.linalg.svdvals(R_X @ R_Y.T).square()
-    return found
+    return torch.linalg.svdvals(R_X @ R_Y.T).square()

@@ -65,8 +65,7 @@ class Habits:
     @cached_property
     def means(self) -> Float[ndarray, "n_targets n_layers n_heads"]:
         """Over the texts that say something; 0 where none does."""
-        means: ndarray = np.nansum(self.shares, axis=0) / np.maximum(np.isfinite(self.shares).sum(0), 1)
-        return means
+        return np.nansum(self.shares, axis=0) / np.maximum(np.isfinite(self.shares).sum(0), 1)
 
     def of(self, layer: int, head: int) -> Habit:
         """What one head gives most to."""
@@ -117,8 +116,7 @@ def shares_of(trace: Trace, kind: Kind, tokens: Tokens) -> Float[ndarray, "n_tar
         patterns = layer_patterns(record).cpu()
         values = measure_layer(patterns, visible_keys(record).cpu(), wanted).values
         found.append(torch.cat([values[rows], patterns[:, :, [0, last]].sum(-1).mean(-1)[None]]))
-    shares: ndarray = torch.stack(found, dim=1).numpy()
-    return shares
+    return torch.stack(found, dim=1).numpy()
 
 
 def way_of(checkpoint: Checkpoint) -> Way | None:

@@ -82,8 +82,7 @@ def attend(
     if way == "full":
         return torch.softmax(q @ k.T * scale, -1) @ v
     if way == "fused":
-        found: Tensor = F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None])[0, 0]
-        return found
+        return F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None])[0, 0]
     if way == "linear":
         q, k = F.elu(q) + 1, F.elu(k) + 1
         return q @ (k.T @ v) / (q @ k.sum(0))[:, None]
@@ -137,8 +136,7 @@ def layer_call(way: LayerWay, x: Float[Tensor, "n d"]) -> Callable[[], object]:
     rows = x[None]
 
     def forward() -> Tensor:
-        found: Tensor = gru(rows)[0] if way.startswith("gru") else attention(rows, rows, rows, need_weights=False)[0]
-        return found
+        return gru(rows)[0] if way.startswith("gru") else attention(rows, rows, rows, need_weights=False)[0]
 
     def backward() -> object:
         layer = gru if way.startswith("gru") else attention

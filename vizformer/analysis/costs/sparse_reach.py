@@ -74,8 +74,7 @@ class Cells:
 
     @property
     def open(self) -> Bool[ndarray, "n n"]:
-        found: ndarray = self.reasons == 0
-        return found
+        return self.reasons == 0
 
 
 def sparse_cells(kind: SparseKind, n: int, s: SparseSettings) -> Cells:

@@ -80,5 +80,4 @@ def _weights(trace: Trace, sentence: Sentence) -> Float[ndarray, "2 n_layers n_h
     tokens = trace.tokens["encoder" if kind == "encoder" else "decoder"]
     first, second, pronoun = (list(places(tokens, span)) for span in sentence.spans)
     row = head_maps(trace, kind, queries=pronoun[-1] + 1).weights[:, :, -1]  # [n_layers, n_heads, n_k]
-    found: ndarray = np.stack([row[..., first].sum(-1), row[..., second].sum(-1)])
-    return found
+    return np.stack([row[..., first].sum(-1), row[..., second].sum(-1)])

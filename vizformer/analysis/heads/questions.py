@@ -148,5 +148,4 @@ def _queries(trace: Trace, kind: Kind) -> Sequence[Token]:
 def _dull(queries: Sequence[Token], sees: Bool[ndarray, "n_layers n_q n_k"]) -> Bool[ndarray, "n_layers n_q"]:
     """Queries that make no good question: marks, and those that have little to choose from."""
     special = np.array([token.special for token in queries], dtype=np.bool_)
-    dull: ndarray = special | (sees.sum(-1) < min(3, sees.shape[-1]))
-    return dull
+    return special | (sees.sum(-1) < min(3, sees.shape[-1]))

@@ -61,8 +61,7 @@ class Contributions:
 
     def without(self, head: int) -> Float[ndarray, " d_model"]:
         """What the sublayer would add if z of this head were 0: out - z_h W_O^h."""
-        left: Float[ndarray, " d_model"] = self.slices.out - self.parts[head]
-        return left
+        return self.slices.out - self.parts[head]
 
 
 def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -> Contributions:

@@ -37,8 +37,7 @@ def variances(seed: int, pairs: int = PAIRS) -> Float[ndarray, " widths"]:
 
     Var(q . k) = sum over the d components of Var(q_m k_m) = d, because each product has mean 0 and variance 1.
     """
-    found: Float[ndarray, " widths"] = dot_products(seed, pairs).var(0, ddof=1)
-    return found
+    return dot_products(seed, pairs).var(0, ddof=1)
 
 
 def slope(weights: Float[ndarray, "*n m"]) -> Float[ndarray, "*n"]:

@@ -57,8 +57,7 @@ def leak(before: Trace, after: Trace, stack: Stack) -> Leak:
 
 
 def _apart(before: torch.Tensor, after: torch.Tensor) -> Float[ndarray, " n"]:
-    found: ndarray = (before - after).abs().amax(dim=-1).double().cpu().numpy()
-    return found
+    return (before - after).abs().amax(dim=-1).double().cpu().numpy()
 
 
 def run_blocked(trace: Trace, stack: Stack, run: RunMask, reach: int = 1) -> Bool[ndarray, "n_layers n n"]:

@@ -83,8 +83,7 @@ def _module(q: Tensor, k: Tensor, v: Tensor, scale: float, blocked: Tensor) -> T
         module.in_proj_weight.copy_(torch.eye(width).repeat(3, 1))
         module.out_proj.weight.copy_(torch.eye(width))
         z, _ = module(q[None] * scale, k[None], v[None], attn_mask=blocked, need_weights=False)
-    found: Tensor = z[0, :, :cut]
-    return found
+    return z[0, :, :cut]
 
 
 def _operands(record: AttentionRecord, head: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -107,20 +106,17 @@ def naive_softmax(scores: Float[ndarray, "*n n_k"]) -> Float[ndarray, "*n n_k"]:
 
 def masked_after(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, "n_q n_k"]:
     """softmax first, then the blocked weights set to 0: rows sum to less than 1, and by how much the future decides."""
-    found: ndarray = np.where(blocked, 0.0, softmax(scores))
-    return found
+    return np.where(blocked, 0.0, softmax(scores))
 
 
 def left_over(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
     """What each row of `masked_after` still sums to."""
-    found: ndarray = masked_after(scores, blocked).sum(axis=1)
-    return found
+    return masked_after(scores, blocked).sum(axis=1)
 
 
 def given_away(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
     """What is missing from each row's sum then: the weight that softmax gave to blocked keys."""
-    found: ndarray = np.where(blocked, softmax(scores), 0.0).sum(axis=1)
-    return found
+    return np.where(blocked, softmax(scores), 0.0).sum(axis=1)
 
 
 def zeroed(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, "n_q n_k"]:
@@ -130,8 +126,7 @@ def zeroed(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"])
 
 def kept_by_blocked(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
     """The weight that the blocked cells of each row keep together where their scores are set to 0."""
-    found: ndarray = (zeroed(scores, blocked) * blocked).sum(axis=1)
-    return found
+    return (zeroed(scores, blocked) * blocked).sum(axis=1)
 
 
 def blind_row(

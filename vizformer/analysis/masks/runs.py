@@ -99,8 +99,7 @@ def _filling(checkpoint: Checkpoint, stack: str) -> Token:
 def own_blocked(trace: Trace, kind: Kind) -> Bool[ndarray, "n_layers n_q n_k"]:
     """What the model's own mask blocks in the layers of a kind of attention, which differ where some have a window."""
     sites = [site_name(kind, layer) for layer in range(n_layers(trace, kind))]
-    found: ndarray = np.stack([trace[site].reason(0).cpu().numpy() for site in sites]) > 0
-    return found
+    return np.stack([trace[site].reason(0).cpu().numpy() for site in sites]) > 0
 
 
 def layers_masked_alike(trace: Trace, kind: Kind, layer: int) -> tuple[int, ...]:

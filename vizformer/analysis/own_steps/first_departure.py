@@ -194,8 +194,7 @@ def differences(given: ndarray, value: ndarray) -> Float[ndarray, "..."]:
     own, right = _blocked(given), _blocked(value)
     with np.errstate(invalid="ignore"):
         apart = np.abs(own - right)
-    found: ndarray = np.where(np.isneginf(own) & np.isneginf(right), 0.0, apart)
-    return found
+    return np.where(np.isneginf(own) & np.isneginf(right), 0.0, apart)
 
 
 def agrees(given: ndarray, value: ndarray, tolerance: float) -> Bool[ndarray, "..."]:

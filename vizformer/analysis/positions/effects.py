@@ -155,8 +155,7 @@ def score_effect(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "n
     scores = q k^T / sqrt(d_head) + bias; masked cells are NaN.
     """
     without = _first_scores(_without_positions(model), ids)
-    found: Float[np.ndarray, "n_heads n n"] = _first_scores(model, ids) - without
-    return found
+    return _first_scores(model, ids) - without
 
 
 def alibi_penalties(n: int, n_heads: int) -> tuple[Float[np.ndarray, "n n"], float]:
@@ -180,16 +179,12 @@ def _first_scores(model: Transformer, ids: Sequence[int]) -> Float[np.ndarray, "
     scores = torch.stack([record.scores(head) for head in range(model.config.n_heads)]).double().cpu()
     if model.decoder is not None:
         scores[:, torch.ones(len(ids), len(ids)).triu(1).bool()] = torch.nan
-    found: Float[np.ndarray, "n_heads n n"] = scores.numpy()
-    return found
+    return scores.numpy()
 
 
 def bucket_map(n: int, buckets: int, max_distance: int, *, both_sides: bool) -> Int[np.ndarray, "n n"]:
     """T5's bucket of every query and key of n tokens; without `both_sides` later keys count as distance 0."""
-    found: Int[np.ndarray, "n n"] = relative_buckets(
-        relative_positions(n, n), buckets, max_distance, both_sides=both_sides
-    ).numpy()
-    return found
+    return relative_buckets(relative_positions(n, n), buckets, max_distance, both_sides=both_sides).numpy()
 
 
 def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_heads distances"]:
@@ -203,8 +198,7 @@ def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_
         bias = model.position_bias(stack, furthest + 1)  # [1, n_heads, n, n]
     if bias is None:
         raise ValueError(f"positions={model.config.positions!r} adds nothing to the scores")
-    found: Float[np.ndarray, "n_heads distances"] = bias[0, :, -1].flip(-1).double().cpu().numpy()
-    return found
+    return bias[0, :, -1].flip(-1).double().cpu().numpy()
 
 
 # --- rotary positions -------------------------------------------------------------------------------------------------

@@ -27,8 +27,7 @@ def moved_scores(
         if asks.position_bias is not None:
             score = score + asks.position_bias[head].diagonal(-distance)
         scores.append(score)
-    found: Float[np.ndarray, "n_heads moves"] = torch.stack(scores).numpy()
-    return found
+    return torch.stack(scores).numpy()
 
 
 def _first_record(model: Transformer, ids: Sequence[int]) -> AttentionRecord:

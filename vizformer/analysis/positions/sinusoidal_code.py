@@ -15,8 +15,7 @@ def frequencies(d_model: int) -> Float[np.ndarray, " pairs"]:
 
     The wavelength is 2 pi / omega_i positions.  Source: Vaswani et al. 2017, section 3.5.
     """
-    found: Float[np.ndarray, " pairs"] = 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
-    return found
+    return 10_000.0 ** (-np.arange(0, d_model, 2) / d_model)
 
 
 def wavelength(d_model: int, pair: int) -> float:
@@ -28,8 +27,7 @@ def waves(d_model: int, dims: Sequence[int], places: Float[np.ndarray, " n"]) ->
     """The code's dimensions at any real position: sin(pos omega_i) where even, cos(pos omega_i) where odd."""
     angle = frequencies(d_model)[np.array(dims) // 2][:, None] * places  # [dims, n]
     odd = np.array([dim % 2 == 1 for dim in dims])[:, None]
-    found: Float[np.ndarray, "dims n"] = np.where(odd, np.cos(angle), np.sin(angle))
-    return found
+    return np.where(odd, np.cos(angle), np.sin(angle))
 
 
 def shift_matrix(k: int, d_model: int) -> Float[np.ndarray, "d_model d_model"]:
@@ -92,19 +90,16 @@ def code_facts(n: int, d_model: int, k: int = 1) -> CodeFacts:
 
 def product_by_distance(d_model: int, furthest: int) -> Float[np.ndarray, " distances"]:
     """PE(i).PE(j) for |i - j| = 0..furthest: the sum of cos(omega_i (i - j)) over the pairs."""
-    found: Float[np.ndarray, " distances"] = np.cos(np.arange(furthest + 1)[:, None] * frequencies(d_model)).sum(axis=1)
-    return found
+    return np.cos(np.arange(furthest + 1)[:, None] * frequencies(d_model)).sum(axis=1)
 
 
 def code_products(n: int, d_model: int) -> Float[np.ndarray, "n n"]:
     """PE(i).PE(j) of positions 0..n-1, as the model adds them (float32 rows, float64 arithmetic)."""
     rows = sinusoidal_encoding(n, d_model).double().numpy()  # [n, d_model]
-    found: Float[np.ndarray, "n n"] = rows @ rows.T
-    return found
+    return rows @ rows.T
 
 
 def cosines(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
     """cos(x_i, x_j) = x_i.x_j / (|x_i| |x_j|) of all pairs of rows; none of them may be zero."""
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    found: Float[np.ndarray, "n n"] = unit @ unit.T
-    return found
+    return unit @ unit.T

@@ -88,8 +88,7 @@ def row_divergences(
         p, q = (record.shares(head)[:, :keys].cpu().double() for record in some)
         choice = (torch.stack([record.reason(head)[:, :keys].cpu() == 0 for record in some]).sum(-1) > 1).any(0)
         parts.append(torch.where(choice, (measure or divergence)(p, q), torch.nan))
-    found: ndarray = torch.cat(parts).numpy()
-    return found
+    return torch.cat(parts).numpy()
 
 
 @torch.inference_mode()
@@ -115,14 +114,12 @@ def divergence(p: Float[Tensor, "*rows n"], q: Float[Tensor, "*rows n"]) -> Floa
     """JSD(p, q) of distributions, in bits."""
     middle = ((p + q) / 2).clamp_min(torch.finfo(p.dtype).tiny)
     both = torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)
-    found: Tensor = (both.sum(-1) / (2 * np.log(2))).clamp(0.0, 1.0)  # (rounding goes a hair beyond)
-    return found
+    return (both.sum(-1) / (2 * np.log(2))).clamp(0.0, 1.0)  # (rounding goes a hair beyond)
 
 
 def total_variation(p: Float[Tensor, "*rows n"], q: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
     """sum_j |p_j - q_j| / 2 of distributions: the share of the one that lies elsewhere in the other."""
-    found: Tensor = (p - q).abs().sum(-1) / 2
-    return found
+    return (p - q).abs().sum(-1) / 2
 
 
 Measure = Callable[[Tensor, Tensor], Tensor]

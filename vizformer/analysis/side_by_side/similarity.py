@@ -120,8 +120,7 @@ def _weights(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[ndarra
     n, width = rows.shape
     if pooling == "max":
         largest = rows.argmax(0).cpu().numpy()
-        taken: ndarray = (np.arange(n)[:, None] == largest).astype(float)
-        return taken
+        return (np.arange(n)[:, None] == largest).astype(float)
     weights = np.zeros((n, width))
     if pooling == "cls":
         weights[0] = 1.0
@@ -132,8 +131,7 @@ def _weights(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[ndarra
 
 def _pooled_rows(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[ndarray, "n d_model"]:
     """What each row gives to the pooled vector: they sum to it."""
-    given: ndarray = _weights(rows, pooling) * float64(rows)
-    return given
+    return _weights(rows, pooling) * float64(rows)
 
 
 def pooled(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[Tensor, " d_model"]:

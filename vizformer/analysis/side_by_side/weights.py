@@ -232,8 +232,7 @@ def _squares(a: Tensor, b: Tensor, dim: int) -> Float[ndarray, "two n"]:
         x, y = x.cpu().float(), y.cpu().float()
         both = (part.square().sum(dim, dtype=torch.float64) for part in (y - x, x))
         found.append(torch.stack(tuple(both)))
-    rows: ndarray = (torch.cat(found, dim=1) if dim else torch.stack(found).sum(0)).numpy()
-    return rows
+    return (torch.cat(found, dim=1) if dim else torch.stack(found).sum(0)).numpy()
 
 
 def _largest(a: Tensor, b: Tensor) -> tuple[float, ...] | None:

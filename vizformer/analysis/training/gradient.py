@@ -57,8 +57,7 @@ class StepGradient:
     def shares(self) -> Float[ndarray, "layers kinds"]:
         """Of the sum of squares over the layers' matrices; 0 where there is no matrix."""
         squares = np.nan_to_num(self.norms**2)
-        found: ndarray = squares / squares.sum()
-        return found
+        return squares / squares.sum()
 
 
 def step_gradient(model: Transformer, trace: Trace, asked: Sequence[Asked]) -> StepGradient:
@@ -104,8 +103,7 @@ def matrix_lengths(model: Transformer) -> Float[ndarray, "layers kinds"]:
     for __, block in _blocks(model):
         own = dict(block.named_parameters())
         found.append([_together([float(own[name].detach().float().norm()) for name in of]) for of in _matrices(block)])
-    lengths: ndarray = np.array(found)[:, _there(found)]
-    return lengths
+    return np.array(found)[:, _there(found)]
 
 
 def _blocks(model: Transformer) -> list[tuple[str, Block]]:

@@ -82,5 +82,4 @@ def _norms(last: Float[Tensor, " d"], x: Float[Tensor, "1 n d_x"]) -> Float[np.n
     for rows in torch.split(torch.eye(len(last), dtype=last.dtype, device=last.device), _ROWS):
         (part,) = torch.autograd.grad(last, x, rows, retain_graph=True, is_grads_batched=True)  # [rows, 1, n, d_x]
         squares += part.double().square().sum((0, 1, 3))
-    found: Float[np.ndarray, " n"] = squares.sqrt().cpu().numpy()
-    return found
+    return squares.sqrt().cpu().numpy()

@@ -100,8 +100,7 @@ class LeftOutCurves:
 
     @property
     def last(self) -> Float[ndarray, " seeds"]:
-        found: ndarray = self.curves[:, -1]
-        return found
+        return self.curves[:, -1]
 
 
 def left_out_curves(notes: Mapping[str, Any]) -> dict[str, LeftOutCurves]:
@@ -184,8 +183,7 @@ class TaskAccuracies:
 
     @property
     def mean(self) -> Float[ndarray, " lengths"]:
-        found: ndarray = self.accuracies.mean(0)
-        return found
+        return self.accuracies.mean(0)
 
 
 def task_accuracies(notes: Mapping[str, Any]) -> dict[str, tuple[TaskAccuracies, ...]]:

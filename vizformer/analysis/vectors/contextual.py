@@ -120,8 +120,7 @@ def _places(trace: Trace) -> list[str]:
 def _vectors(trace: Trace, position: int) -> Float[ndarray, "places d_model"]:
     position = row_at(position, len(reading_tokens(trace)))
     rows = [trace.residual(name)[position] for name in _places(trace)]
-    found: ndarray = torch.stack(rows).float().cpu().numpy()
-    return found
+    return torch.stack(rows).float().cpu().numpy()
 
 
 def unit_rows(trace: Trace, position: int) -> Float[ndarray, "places d_model"]:
@@ -134,5 +133,4 @@ def _unit(trace: Trace, name: str) -> Float[ndarray, "n d_model"]:
 
 
 def _normalised(x: Float[ndarray, "n d_model"]) -> Float[ndarray, "n d_model"]:
-    unit: ndarray = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    return unit
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)

@@ -131,8 +131,7 @@ def directions(checkpoint: Checkpoint, *, centred: bool = False) -> Float[ndarra
     rows = _table(checkpoint).numpy()
     if centred:
         rows = rows - rows.mean(0, dtype=np.float64).astype(np.float32)
-    unit: ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return unit
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def neighbours(directions: Float[ndarray, "vocab_size d_model"], id: int, k: int = 8) -> Neighbours:

@@ -38,8 +38,7 @@ class SenseGap:
     def share(self) -> Float[ndarray, " places"]:
         """(same - different) / (1 - different): 0 where senses make no difference; 1: two points, one for each sense."""
         room = 1.0 - self.different
-        found: ndarray = np.where(room > ROUNDING, (self.same - self.different) / np.maximum(room, ROUNDING), 0.0)
-        return found
+        return np.where(room > ROUNDING, (self.same - self.different) / np.maximum(room, ROUNDING), 0.0)
 
 
 ROUNDING = 1e-6
@@ -64,5 +63,4 @@ def sense_gap(read: Callable[[str], Trace], frames: Sequence[str]) -> SenseGap:
 
 def _vectors(trace: Trace, sentence: Sentence) -> Float[ndarray, "places d_model"]:
     at = places(reading_tokens(trace), sentence.spans[0])[0]
-    found: ndarray = unit_rows(trace, at)
-    return found
+    return unit_rows(trace, at)
