@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vizformer.training.batches import IGNORED, PairBatch, RowBatch
+from vizformer.training.loss import IGNORED, PairBatch, RowBatch
 
 Ids = Sequence[int]
 

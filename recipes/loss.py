@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vizformer.model import Transformer
-from vizformer.training.batches import PairBatch, RowBatch
-from vizformer.training.loss import token_logits, translation_logits
+from vizformer.training.loss import PairBatch, RowBatch, token_logits, translation_logits
 
 
 def translation_loss(

@@ -17,7 +17,7 @@ from recipes.bundled_models.zh_en import ZH_EN, encode_pairs
 from recipes.pairs import read_pairs, split_pairs
 from vizformer.assets import asset
 from vizformer.checkpoints import load
-from vizformer.training.batches import PairBatch
+from vizformer.training.loss import PairBatch
 
 Ids = Sequence[int]
 

@@ -31,8 +31,7 @@ from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.batches import PairBatch
-from vizformer.training.loss import smoothing_floor
+from vizformer.training.loss import PairBatch, smoothing_floor
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
 

@@ -29,8 +29,8 @@ from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.options.common import Architecture
-from vizformer.training.batches import RowBatch
 from vizformer.training.examples import Batch, batch_of, loss_of, marks
+from vizformer.training.loss import RowBatch
 from vizformer.training.tasks import DIGITS, TASKS, Example, Task, examples
 
 KIND: Architecture = "decoder-only"

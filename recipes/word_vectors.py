@@ -27,8 +27,8 @@ from torch import Tensor, nn
 
 from recipes.arguments import paths
 from recipes.corpus import Corpus, read_corpus
+from vizformer.analysis.vectors.word_vectors import plain_words
 from vizformer.checkpoints.files.writing import write_weights
-from vizformer.text.word_splitting import plain_words
 
 
 @dataclass(frozen=True, kw_only=True)

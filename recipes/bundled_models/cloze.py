@@ -11,7 +11,7 @@ from recipes.loop import LoopOptions, Progress
 from recipes.vocabulary import BERT_PAD, CLS, MASK, SEP, train_wordpiece
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.text import Tokenizer
-from vizformer.training.batches import IGNORED
+from vizformer.training.loss import IGNORED
 
 CONTEXT = 256
 ROW = 96  # tokens of a training row; a tenth of them have the whole context, so that every position is learned

@@ -25,8 +25,8 @@ from vizformer.errors import VizformerError
 from vizformer.model import Transformer
 from vizformer.options.positions import Positions
 from vizformer.text import Tokenizer
-from vizformer.training.batches import RowBatch
 from vizformer.training.lengths import LONGEST, MEASURED, SCHEMES, byte_ids, losses, measured
+from vizformer.training.loss import RowBatch
 
 TRAINED = 64  # bytes that are read at a time, in training
 _STRIDE = TRAINED  # of the held-out windows: position p + 64 of one is position p of the next, so the same bytes

@@ -13,7 +13,7 @@ from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.batches import RowBatch
+from vizformer.training.loss import RowBatch
 
 
 @dataclass(frozen=True, kw_only=True)

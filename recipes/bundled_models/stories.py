@@ -14,7 +14,7 @@ from recipes.loop import LoopOptions, Progress
 from recipes.vocabulary import BOS, EOS, PAD, train_bpe
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.text import Tokenizer
-from vizformer.training.batches import IGNORED
+from vizformer.training.loss import IGNORED
 
 CONTEXT = 512
 CHINESE_TIMES = 2  # each Chinese sentence is read this often per epoch: there are few of them

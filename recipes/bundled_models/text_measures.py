@@ -16,7 +16,7 @@ from recipes.corpus import Corpus
 from recipes.vocabulary import BOS
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.model import Transformer
-from vizformer.training.batches import IGNORED
+from vizformer.training.loss import IGNORED
 
 PROMPTS = (
     "Once upon a time there was a princess who",

@@ -23,7 +23,7 @@ from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.batches import PairBatch
+from vizformer.training.loss import PairBatch
 
 FIRST_TOKENS = {"CJK": "<2en>", "LATIN": "<2zh>"}
 """The first token of a text, by its script: the language it is to be translated into."""

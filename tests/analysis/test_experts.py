@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.costs.experts import mixture, own_mixture
 from vizformer.analysis.costs.generation_cost import forward_pass
-from vizformer.analysis.costs.model_costs import model_cost, parameters
+from vizformer.analysis.costs.model_costs import mixture, model_cost, own_mixture, parameters
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters
 

@@ -25,8 +25,8 @@ from vizformer import load
 from vizformer.analysis import head_maps, kinds, logit_attribution
 from vizformer.analysis.circuits import compositions, copying_scores, eigenvalues
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts, worker
-from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS
+from vizformer.analysis.corpus_heads.evaluation import clusters
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
 from vizformer.analysis.corpus_heads.passage import head_on_passage

@@ -20,7 +20,7 @@ from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.analysis.causes.prompt_pairs import prompt_pair
 from vizformer.analysis.heads.residual_contributions import key_contributions
-from vizformer.analysis.side_by_side.answers import two_answers
+from vizformer.analysis.side_by_side.heads import two_answers
 from vizformer.analysis.side_by_side.runs import two_runs
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit

@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests import tiny
 from vizformer.analysis.costs.generation_cost import cache_bytes, decoder_pass, forward_pass, rolling_cache_bytes
 from vizformer.analysis.costs.model_costs import activations, model_cost, overtakes, parameters
-from vizformer.analysis.costs.published_models import PUBLISHED, Published
+from vizformer.analysis.costs.paper_results import PUBLISHED, Published
 from vizformer.config import ModelConfig
 from vizformer.model import Cache, Transformer, count_parameters
 

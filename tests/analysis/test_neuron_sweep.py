@@ -7,8 +7,8 @@ import torch
 from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.causes.ablation import Part, effect
-from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.neurons_left_out import mean_neurons, neuron_estimates, neuron_sweep
+from vizformer.analysis.causes.part_outputs import Listener
 from vizformer.analysis.causes.tokens_left_out import token_sweep, ways
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch

@@ -18,7 +18,7 @@ from vizformer.analysis import (
     two_answers,
     two_runs,
 )
-from vizformer.analysis.side_by_side.answers import differing_rows
+from vizformer.analysis.side_by_side.heads import differing_rows
 from vizformer.analysis.side_by_side.streams import _dominant
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError

@@ -12,7 +12,7 @@ from tests import tiny
 from tests.benchmarks import load as load_benchmark
 from tests.checkpoints import folders as made
 from vizformer.checkpoints import inspect, load
-from vizformer.checkpoints.tensors import free_memory, memory
+from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.model import Trace
 
@@ -153,7 +153,7 @@ MOUNTS = """\
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """Makes a /proc and the control groups of a machine with 9,000 KiB; {group: limit, used}."""
-    monkeypatch.setattr(free_memory, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(memory, "PROC", tmp_path / "proc")
 
     def make(groups, path, *, version, root="/"):
         (tmp_path / "proc" / "self").mkdir(parents=True, exist_ok=True)
@@ -210,17 +210,17 @@ def test_a_container_sees_its_own_group_as_the_root(machine, version):
 
 
 def test_a_machine_that_says_nothing_of_its_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(free_memory, "PROC", tmp_path)
-    monkeypatch.setattr(free_memory, "_of_the_process", lambda: iter(()))
+    monkeypatch.setattr(memory, "PROC", tmp_path)
+    monkeypatch.setattr(memory, "_of_the_process", lambda: iter(()))
     assert memory.available() is None
 
 
 LIMITED = """
 import resource, sys
 from vizformer.checkpoints import load
-from vizformer.checkpoints.tensors import free_memory, memory
+from vizformer.checkpoints.tensors import memory
 for room in map(int, sys.argv[4:]):
-    most = dict(free_memory._fields("self/status"))[sys.argv[3]] + room
+    most = dict(memory._fields("self/status"))[sys.argv[3]] + room
     resource.setrlimit(getattr(resource, sys.argv[2]), (most, resource.RLIM_INFINITY))
     assert memory.available() <= room
     try:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from vizformer.explain import layer_steps, standalone, toy
-from vizformer.explain.toy_code import toy_difference, toy_program
+from vizformer.explain.toy_model import toy_difference, toy_program
 
 
 def pasted(lines: int) -> tuple[str, dict[str, Any]]:

@@ -15,9 +15,8 @@ from tests.pages.reading import array, chart
 from vizformer.analysis import signed_role
 from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
-from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, path_of_bundled_report
 from vizformer.analysis.corpus_heads.one_text import read_tokens, run
-from vizformer.analysis.corpus_heads.report_file import read_report, write_report
+from vizformer.analysis.corpus_heads.report_file import WEIGHTS, path_of_bundled_report, read_report, write_report
 from vizformer.analysis.corpus_heads.report_folder import packed_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models

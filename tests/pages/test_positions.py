@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.bundled import load
 from tests.pages.conftest import Open
-from vizformer.analysis.positions import effects, moved_pair, sinusoidal_code
+from vizformer.analysis.positions import effects, sinusoidal_code
 from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
@@ -278,7 +278,7 @@ def test_a_pair_moved_on_keeps_its_score_where_the_library_says_so(open_app: Ope
     tokens = [token.id for token in load("zh-en").tokenizer_of("encoder").encode(TEXT, special=False)]
     for name, scheme in (("RoPE", "rope"), ("sinusoidal", "sinusoidal"), ("ALiBi", "alibi")):
         model = small(scheme, 8000, True, trained=True)
-        expected = moved_pair.moved_scores(model, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
+        expected = effects.moved_scores(model, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
         np.testing.assert_allclose(curves[name], expected, rtol=1e-4, atol=1e-5)
     assert np.ptp(curves["RoPE"]) < 1e-5 < np.ptp(curves["sinusoidal"])
     assert bool(run(app)["same"])

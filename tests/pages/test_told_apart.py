@@ -10,7 +10,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.refs import subject
 from vizformer.analysis.attribution.predictions import Prediction
-from vizformer.analysis.side_by_side.answers import two_answers
+from vizformer.analysis.side_by_side.heads import two_answers
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.tools.generation import computations as generated
 from vizformer.web.tools.side_by_side import computations as beside

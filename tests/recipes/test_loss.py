@@ -8,7 +8,7 @@ import torch
 from recipes.loss import translation_loss
 from tests import tiny
 from vizformer.model import Transformer
-from vizformer.training.batches import PairBatch
+from vizformer.training.loss import PairBatch
 
 SOURCES = [[5, 6, 7, 2], [9, 2], [11, 12, 13, 14, 15, 2]]
 TARGETS = [[1, 20, 21, 2], [1, 22, 2], [1, 23, 24, 25, 26, 2]]

@@ -22,7 +22,7 @@ from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model import count_parameters
-from vizformer.training.batches import IGNORED
+from vizformer.training.loss import IGNORED
 
 STORY = "Once upon a time there was a cat. The cat had a hat, and the hat had a cat.\n\nThe end was near, said the cat."
 ENGLISH = [f"I have {n} cats and {m} dogs." for n in range(2, 12) for m in range(2, 12)]

@@ -3,8 +3,8 @@
 import pytest
 
 from vizformer import load
-from vizformer.text.id_tokenizer import IdTokenizer
 from vizformer.text.scripts import called, scripts_of
+from vizformer.text.tokenizer import IdTokenizer
 
 
 def test_a_vocabulary_of_two_languages_holds_both() -> None:

@@ -23,9 +23,9 @@ from vizformer.errors import VizformerError
 from vizformer.jobs import queue as queue_module
 from vizformer.jobs import worker as job_worker
 from vizformer.training import live, runs, worker
-from vizformer.training.batches import IGNORED
 from vizformer.training.examples import batch_of, ids_of, loss_of, marks
 from vizformer.training.live import Plan, schedule, train
+from vizformer.training.loss import IGNORED
 from vizformer.training.runs import Run
 from vizformer.training.tasks import TASKS
 from vizformer.training.training_queue import TrainingQueue

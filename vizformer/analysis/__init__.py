@@ -57,8 +57,16 @@ if TYPE_CHECKING:
         repeated_tokens,
     )
     from vizformer.analysis.heads.layer_aggregates import Aggregate, aggregates, layer_aggregate
-    from vizformer.analysis.heads.left_out_keys import without_keys
-    from vizformer.analysis.heads.maps import HeadMaps, Kind, head_maps, kinds, n_layers, records_of, site_name
+    from vizformer.analysis.heads.maps import (
+        HeadMaps,
+        Kind,
+        head_maps,
+        kinds,
+        n_layers,
+        records_of,
+        site_name,
+        without_keys,
+    )
     from vizformer.analysis.heads.measures import HeadMeasures, sinks
     from vizformer.analysis.heads.null_space import EffectiveAttention, effective_attention
     from vizformer.analysis.heads.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
@@ -87,9 +95,10 @@ if TYPE_CHECKING:
         linked,
         read_alignments,
         telling_row,
+        word_map,
         word_order,
+        word_starts,
     )
-    from vizformer.analysis.heads.words import word_map, word_starts
     from vizformer.analysis.side_by_side import (
         TwoRuns,
         head_divergences,

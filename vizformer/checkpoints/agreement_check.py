@@ -36,17 +36,12 @@ class Agreement:
 
     The size of a row is its root mean square: both round sums of such numbers.  In bfloat16 and float16 32 units in the
     last place are allowed, 32 eps.
-
-    Attributes:
-        stream: of the residual stream, before every layer and at the end.
-        maps: of all attention maps.
-        logits: of the logits; None where the weights have no head.
     """
 
     tokens: int
-    stream: float
-    maps: float
-    logits: float | None
+    stream: float  # of the residual stream, before every layer and at the end
+    maps: float  # of all attention maps
+    logits: float | None  # of the logits; None where the weights have no head
     version: str
     dtype: str = "float32"
 

@@ -40,17 +40,11 @@ class Departure:
 
 
 class Diagnosis(NamedTuple):
-    """What is known of a function that departs.
+    """What is known of a function that departs."""
 
-    Attributes:
-        known: the mistakes that give exactly its numbers.
-        elsewhere: of which case, where it is not the first that departs.
-        alike: what can be said without a known mistake.
-    """
-
-    known: tuple[Message, ...] = ()
-    elsewhere: Message | None = None
-    alike: tuple[Message, ...] = ()
+    known: tuple[Message, ...] = ()  # the mistakes that give exactly its numbers
+    elsewhere: Message | None = None  # of which case, where it is not the first that departs
+    alike: tuple[Message, ...] = ()  # what can be said without a known mistake
 
 
 def numbers(value: Any) -> ndarray:

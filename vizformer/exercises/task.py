@@ -81,16 +81,11 @@ def readings(text: str) -> tuple[Reading, Reading]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a result stands among the steps of a layer (`vizformer.analysis.own_steps`), whose mistakes are known.
-
-    Attributes:
-        agreed: a step before it, from which on mistakes are looked for.
-        brought: makes of the result what the step has.
-    """
+    """Where a result stands among the steps of a layer (`vizformer.analysis.own_steps`), whose mistakes are known."""
 
     step: str
-    agreed: str
-    brought: Callable[[Tensor], Tensor] = lambda result: result
+    agreed: str  # a step before it, from which on mistakes are looked for
+    brought: Callable[[Tensor], Tensor] = lambda result: result  # makes of the result what the step has
 
 
 @dataclass(frozen=True)
@@ -157,33 +152,23 @@ def named(value: object, *names: str) -> Results:
 
 @dataclass(frozen=True)
 class Task:
-    """An exercise, whoever reads it in whatever language.
+    """An exercise, whoever reads it in whatever language."""
 
-    Attributes:
-        name: by which it is asked for.
-        told: its table in words.toml: its title, the statement of what is to be written, and the slips: what stands in place
-            of which lines of the solution (`slipped`), and what is said of it.
-        formula, shapes: the same in symbols, one line each.
-        solutions: the functions, as they could be written.
-        returns: the names of what they return, in the order in which it comes to be.
-        cases: what it is tried on, for a sentence of the reader's.
-        run: calls functions with the arguments of a case, where that is not one function called once.
-        uses: exercises whose functions it may use.
-        helpers: functions that are given with it.
-        trains: whether its arguments change, and gradients are needed.
-    """
-
-    name: str
+    name: str  # by which it is asked for
+    # its table in words.toml: its title, the statement of what is to be written, and the slips: what stands in place of
+    # which lines of the solution (`slipped`), and what is said of it
     told: Mapping[str, Any]
+    # formula, shapes: the same in symbols, one line each
     formula: tuple[str, ...]
     shapes: tuple[str, ...]
-    solutions: tuple[Function, ...]
-    returns: tuple[str, ...]
-    cases: Callable[[str], Iterator[Case]]
+    solutions: tuple[Function, ...]  # the functions, as they could be written
+    returns: tuple[str, ...]  # the names of what they return, in the order in which it comes to be
+    cases: Callable[[str], Iterator[Case]]  # what it is tried on, for a sentence of the reader's
+    # calls functions with the arguments of a case, where that is not one function called once
     run: Callable[[tuple[Function, ...], tuple[Any, ...]], Results] | None = None
-    uses: tuple[str, ...] = ()
-    helpers: tuple[Function, ...] = ()
-    trains: bool = False
+    uses: tuple[str, ...] = ()  # exercises whose functions it may use
+    helpers: tuple[Function, ...] = ()  # functions that are given with it
+    trains: bool = False  # whether its arguments change, and gradients are needed
 
     @property
     def title(self) -> Message:

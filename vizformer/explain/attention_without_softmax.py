@@ -34,23 +34,15 @@ def phi(x: Float[ndarray, "..."]) -> Float[ndarray, "..."]:
 
 @dataclass(frozen=True)
 class LinearAttention:
-    """A head's queries, keys and values with phi in the place of the softmax.
+    """A head's queries, keys and values with phi in the place of the softmax."""
 
-    Attributes:
-        causal: whether a query sees no later key, as in the head itself; other masks and position biases are not kept.
-        weights: phi(q_i) . phi(k_j), divided by the sum of the row.
-        softmax: the head's own weights.
-        z: by the state, row after row.
-        own: z of the head itself.
-        proof: z by the state against z by the n x n weights (PyTorch).
-    """
-
+    # whether a query sees no later key, as in the head itself; other masks and position biases are not kept
     causal: bool
-    weights: Float[ndarray, "n_q n_k"]
-    softmax: Float[ndarray, "n_q n_k"]
-    z: Float[ndarray, "n_q d_head"]
-    own: Float[ndarray, "n_q d_head"]
-    proof: Proof
+    weights: Float[ndarray, "n_q n_k"]  # phi(q_i) . phi(k_j), divided by the sum of the row
+    softmax: Float[ndarray, "n_q n_k"]  # the head's own weights
+    z: Float[ndarray, "n_q d_head"]  # by the state, row after row
+    own: Float[ndarray, "n_q d_head"]  # z of the head itself
+    proof: Proof  # z by the state against z by the n x n weights (PyTorch)
 
     @property
     def apart(self) -> Float[ndarray, " n_q"]:

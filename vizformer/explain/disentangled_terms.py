@@ -24,24 +24,16 @@ from vizformer.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class DistanceTerms:
-    """What one layer's scores compare contents with (He et al. 2021, "DeBERTa", section 3.1).
+    """What one layer's scores compare contents with (He et al. 2021, "DeBERTa", section 3.1)."""
 
-    Attributes:
-        attention: whose matrices make keys and queries of the vectors.
-        weight: the vectors of the distances, the whole table.
-        norm: which they go through, if any.
-        span, furthest: see `relative_rows`.
-        first: the first row of the table that the text needs.
-        rows: which of those from there on is that of query i and key j.
-    """
-
-    attention: Attention
-    weight: Tensor
-    norm: Norm | None
+    attention: Attention  # whose matrices make keys and queries of the vectors
+    weight: Tensor  # the vectors of the distances, the whole table
+    norm: Norm | None  # which they go through, if any
+    # span, furthest: see `relative_rows`
     span: int
     furthest: int | None
-    first: int
-    rows: Int[ndarray, "n n"]
+    first: int  # the first row of the table that the text needs
+    rows: Int[ndarray, "n n"]  # which of those from there on is that of query i and key j
 
     @property
     def dtype(self) -> torch.dtype:

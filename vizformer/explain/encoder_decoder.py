@@ -35,23 +35,16 @@ MEMORY = "encoder.final"
 
 @dataclass(frozen=True)
 class Attended:
-    """One attention of a layer.
+    """One attention of a layer."""
 
-    Attributes:
-        site: its name.
-        asks, answers: the points of the residual stream that its queries, and its keys and values, come from.
-        scores: [n_heads, n_q, n_k].
-        d_head: the width of a query and a key.
-        blocked: how many cells of a head are blocked, by reason.
-        proof: all its q, k and v, computed anew from the rows that ask and those that answer, and z from them in float64.
-    """
-
-    site: str
+    site: str  # its name
+    # asks, answers: the points of the residual stream that its queries, and its keys and values, come from
     asks: str
     answers: str
-    scores: tuple[int, int, int]
-    d_head: int
-    blocked: dict[Reason, int]
+    scores: tuple[int, int, int]  # [n_heads, n_q, n_k]
+    d_head: int  # the width of a query and a key
+    blocked: dict[Reason, int]  # how many cells of a head are blocked, by reason
+    # all its q, k and v, computed anew from the rows that ask and those that answer, and z from them in float64
     proof: Proof
 
 
@@ -76,23 +69,16 @@ def attended(checkpoint: Checkpoint, trace: Trace, sites: Iterable[str]) -> tupl
 
 @dataclass(frozen=True)
 class MemoryReader:
-    """How one decoder layer gets its keys and values.
+    """How one decoder layer gets its keys and values."""
 
-    Attributes:
-        layer: of the decoder.
-        same: whether its keys and values, computed anew from the encoder's output alone, are those of the trace, bit
-            for bit.
-        distances: name of a point of the encoder -> how far the keys computed from there are from those of the trace,
-            largest |difference|.
-        apart: largest |difference| between its keys and those of layer 0.
-        proof: its q, from the decoder's row after the self-attention.
-    """
-
-    layer: int
+    layer: int  # of the decoder
+    # whether its keys and values, computed anew from the encoder's output alone, are those of the trace, bit for bit
     same: bool
+    # name of a point of the encoder -> how far the keys computed from there are from those of the trace, largest
+    # |difference|
     distances: dict[str, float]
-    apart: float
-    proof: Proof
+    apart: float  # largest |difference| between its keys and those of layer 0
+    proof: Proof  # its q, from the decoder's row after the self-attention
 
 
 def encoder_outputs(trace: Trace) -> tuple[str, ...]:
@@ -143,16 +129,11 @@ class EmptyMemory:
 
     K = b_K in every place, so that all scores of a row are equal and all weights 1 / n; V = b_V, so that
     z = b_V and out = W_O b_V + b_O in every row, whatever is asked (0 in a model without biases).
-
-    Attributes:
-        weight: 1 / n.
-        out: what is added to every row of the decoder.
-        proof: that, for all rows, against the layer's own attention over zeros.
     """
 
-    weight: float
-    out: Float[ndarray, " d_model"]
-    proof: Proof
+    weight: float  # 1 / n
+    out: Float[ndarray, " d_model"]  # what is added to every row of the decoder
+    proof: Proof  # that, for all rows, against the layer's own attention over zeros
 
 
 @torch.inference_mode()

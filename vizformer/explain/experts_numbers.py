@@ -25,35 +25,24 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class MixtureNumbers:
-    """What a mixture of experts computes of some rows.
+    """What a mixture of experts computes of some rows."""
 
-    Attributes:
-        scores: x W_router (+ b_router).
-        probabilities: their softmax, or the sigmoid of each.
-        preferred: by what experts are chosen: the probabilities, or these corrected, -inf outside of the best groups.
-        chosen: the numbers of the chosen experts, the most preferred first.
-        kept: the probabilities of the chosen ones.
-        shares: kept, or kept over its sum.
-        weights: by which their outputs, or what enters them, are multiplied: the shares, or a multiple of them.
-        networks: of the first choices of all rows, of the second ones, ...: each row in the expert that it chose.
-        mixed: the weighted sum.
-        opened: how much of the shared expert is added; None where all of it is, and where there is none.
-        shared: what that computes.
-        out: the result.
-    """
-
-    scores: Float[ndarray, "n n_experts"]
-    probabilities: Float[ndarray, "n n_experts"]
+    scores: Float[ndarray, "n n_experts"]  # x W_router (+ b_router)
+    probabilities: Float[ndarray, "n n_experts"]  # their softmax, or the sigmoid of each
+    # by what experts are chosen: the probabilities, or these corrected, -inf outside of the best groups
     preferred: Float[ndarray, "n n_experts"]
-    chosen: Int[ndarray, "n k"]
-    kept: Float[ndarray, "n k"]
-    shares: Float[ndarray, "n k"]
+    chosen: Int[ndarray, "n k"]  # the numbers of the chosen experts, the most preferred first
+    kept: Float[ndarray, "n k"]  # the probabilities of the chosen ones
+    shares: Float[ndarray, "n k"]  # kept, or kept over its sum
+    # by which their outputs, or what enters them, are multiplied: the shares, or a multiple of them
     weights: Float[ndarray, "n k"]
+    # of the first choices of all rows, of the second ones, ...: each row in the expert that it chose
     networks: tuple[FeedForwardNumbers, ...]
-    mixed: Float[ndarray, "n d_model"]
+    mixed: Float[ndarray, "n d_model"]  # the weighted sum
+    # how much of the shared expert is added; None where all of it is, and where there is none
     opened: Float[ndarray, " n"] | None
-    shared: FeedForwardNumbers | None
-    out: Float[ndarray, "n d_model"]
+    shared: FeedForwardNumbers | None  # what that computes
+    out: Float[ndarray, "n d_model"]  # the result
 
 
 def mixture_numbers(

@@ -31,17 +31,11 @@ SHOWN = 5  # tokens whose numbers are written out, the most probable ones
 
 @dataclass(frozen=True)
 class Asked:
-    """A row of the logits that shall say something.
+    """A row of the logits that shall say something."""
 
-    Attributes:
-        row: of the logits.
-        read: the token that stands there; [MASK], where the right one is hidden.
-        right: what it shall say.
-    """
-
-    row: int
-    read: Token
-    right: Token
+    row: int  # of the logits
+    read: Token  # the token that stands there; [MASK], where the right one is hidden
+    right: Token  # what it shall say
 
 
 def asked_rows(checkpoint: Checkpoint, trace: Trace, hidden: Sequence[Token] = ()) -> tuple[Asked, ...]:
@@ -71,21 +65,13 @@ def asked_rows(checkpoint: Checkpoint, trace: Trace, hidden: Sequence[Token] = (
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss of every row that is asked.
+    """The loss of every row that is asked."""
 
-    Attributes:
-        asked: the rows.
-        right: the logit of the right token, z_y.
-        log_sums: ln sum_j e^(z_j).
-        losses: log_sums - right.
-        proof: against PyTorch's cross_entropy of the model's own logits.
-    """
-
-    asked: tuple[Asked, ...]
-    right: Float[ndarray, " rows"]
-    log_sums: Float[ndarray, " rows"]
-    losses: Float[ndarray, " rows"]
-    proof: Proof
+    asked: tuple[Asked, ...]  # the rows
+    right: Float[ndarray, " rows"]  # the logit of the right token, z_y
+    log_sums: Float[ndarray, " rows"]  # ln sum_j e^(z_j)
+    losses: Float[ndarray, " rows"]  # log_sums - right
+    proof: Proof  # against PyTorch's cross_entropy of the model's own logits
 
     @property
     def total(self) -> float:
@@ -136,38 +122,28 @@ def _log_sums(z: Float[ndarray, "rows vocab_size"]) -> Float[ndarray, " rows"]:
 
 @dataclass(frozen=True)
 class LossNumbers:
-    """One row's loss, with label smoothing eps.
+    """One row's loss, with label smoothing eps."""
 
-    Attributes:
-        tokens: the most probable tokens and, if it is not among them, the right one at the end.
-        right: the index of the right one among `tokens`.
-        logits, probabilities, target, gradient: z, p, q and p - q of these tokens.
-        rest: how many other tokens there are.
-        rest_probability, rest_target, rest_gradient: of all of those together.
-        log_sum: ln sum_j e^(z_j) over the whole vocabulary.
-        loss, smoothed, floor: L, L_eps, and the least that L_eps can be.
-        mean_surprise: the mean of -ln p_j over the whole vocabulary.
-        eps: the smoothing.
-        proof: of L_eps, against PyTorch.
-    """
-
-    tokens: tuple[Token, ...]
-    right: int
+    tokens: tuple[Token, ...]  # the most probable tokens and, if it is not among them, the right one at the end
+    right: int  # the index of the right one among `tokens`
+    # logits, probabilities, target, gradient: z, p, q and p - q of these tokens
     logits: Float[ndarray, " shown"]
     probabilities: Float[ndarray, " shown"]
     target: Float[ndarray, " shown"]
     gradient: Float[ndarray, " shown"]
-    rest: int
+    rest: int  # how many other tokens there are
+    # rest_probability, rest_target, rest_gradient: of all of those together
     rest_probability: float
     rest_target: float
     rest_gradient: float
-    log_sum: float
+    log_sum: float  # ln sum_j e^(z_j) over the whole vocabulary
+    # loss, smoothed, floor: L, L_eps, and the least that L_eps can be
     loss: float
     smoothed: float
     floor: float
-    mean_surprise: float
-    eps: float
-    proof: Proof
+    mean_surprise: float  # the mean of -ln p_j over the whole vocabulary
+    eps: float  # the smoothing
+    proof: Proof  # of L_eps, against PyTorch
 
     @property
     def vocabulary(self) -> int:

@@ -19,29 +19,20 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class NormNumbers:
-    """The arithmetic of a norm for one row.
+    """The arithmetic of a norm for one row."""
 
-    Attributes:
-        row: what goes in.
-        mean: over the row; 0 in RMSNorm, which takes none off.
-        variance: mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2; in the norm written by
-            hand divided by d - 1.
-        eps: added to it inside the root; by hand, outside of it.
-        scaled: (x - mean) / sqrt(variance + eps).
-        gamma, beta: what the scaled numbers are multiplied by, and what is added.
-        result: gamma * scaled + beta.
-        proof: the result with the learned gamma and beta, against the model's own norm of this row.
-    """
-
-    row: Float[ndarray, " d"]
-    mean: float
+    row: Float[ndarray, " d"]  # what goes in
+    mean: float  # over the row; 0 in RMSNorm, which takes none off
+    # mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2; in the norm written by hand divided
+    # by d - 1
     variance: float
-    eps: float
-    scaled: Float[ndarray, " d"]
+    eps: float  # added to it inside the root; by hand, outside of it
+    scaled: Float[ndarray, " d"]  # (x - mean) / sqrt(variance + eps)
+    # gamma, beta: what the scaled numbers are multiplied by, and what is added
     gamma: Float[ndarray, " d"]
     beta: Float[ndarray, " d"]
-    result: Float[ndarray, " d"]
-    proof: Proof
+    result: Float[ndarray, " d"]  # gamma * scaled + beta
+    proof: Proof  # the result with the learned gamma and beta, against the model's own norm of this row
 
     @property
     def centred(self) -> Float[ndarray, " d"]:

@@ -32,23 +32,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Problem:
-    """A question with the numbers it is about, and the answer.
-
-    Attributes:
-        lesson: the address of the lesson that it belongs to.
-        text: the question.
-        formula: LaTeX.
-        given, answer: numbers; those of the answer are the key.
-        working: how the first number of the answer comes about, LaTeX.
-    """
+    """A question with the numbers it is about, and the answer."""
 
     key: str
-    lesson: str
-    text: Message
-    formula: str
+    lesson: str  # the address of the lesson that it belongs to
+    text: Message  # the question
+    formula: str  # LaTeX
+    # given, answer: numbers; those of the answer are the key
     given: tuple[Table, ...]
     answer: tuple[Table, ...]
-    working: str
+    working: str  # how the first number of the answer comes about, LaTeX
 
 
 def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:

@@ -25,21 +25,14 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Buckets:
-    """T5: table[bucket(j - i), h].
+    """T5: table[bucket(j - i), h]."""
 
-    Attributes:
-        table: the learned numbers of the stack, or of the layer, a row per bucket and a column per head.
-        max_distance: the last bucket serves every distance from here on.
-        both_sides: whether the stack looks both ways (an encoder).
-        stack: "encoder" or "decoder", whose table it is.
-        in_layers: whether every layer has a table of its own.
-    """
-
+    # the learned numbers of the stack, or of the layer, a row per bucket and a column per head
     table: Float[ndarray, "buckets n_heads"]
-    max_distance: int
-    both_sides: bool
-    stack: str
-    in_layers: bool = False
+    max_distance: int  # the last bucket serves every distance from here on
+    both_sides: bool  # whether the stack looks both ways (an encoder)
+    stack: str  # "encoder" or "decoder", whose table it is
+    in_layers: bool = False  # whether every layer has a table of its own
 
     @property
     def per_side(self) -> int:

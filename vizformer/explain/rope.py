@@ -26,15 +26,10 @@ def angles(config: ModelConfig, n: int, layer: int) -> Float[ndarray, "n pairs"]
 
 @dataclass(frozen=True)
 class Slowing:
-    """What a layer does to its rotation for longer texts.
+    """What a layer does to its rotation for longer texts."""
 
-    Attributes:
-        divisors: by what each pair's angle is divided, 1 where it was left.
-        gain: what the turned numbers are multiplied by.
-    """
-
-    divisors: Float[ndarray, " pairs"]
-    gain: float = 1.0
+    divisors: Float[ndarray, " pairs"]  # by what each pair's angle is divided, 1 where it was left
+    gain: float = 1.0  # what the turned numbers are multiplied by
 
 
 def slowing(config: ModelConfig, layer: int) -> Slowing | None:

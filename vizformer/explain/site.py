@@ -16,24 +16,16 @@ _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
 
 @dataclass(frozen=True)
 class Site:
-    """One attention sublayer.
+    """One attention sublayer."""
 
-    Attributes:
-        name: e.g. "decoder.2.cross".
-        attention: its module.
-        around: the norms around it, each at its place.
-        before, after: names of the residual stream around the sublayer.
-        source: name of the residual stream that keys and values are computed from.
-        lender: the site of an earlier layer whose keys and values it reads; None: its own.
-    """
-
-    name: str
-    attention: Attention
-    around: Around
+    name: str  # e.g. "decoder.2.cross"
+    attention: Attention  # its module
+    around: Around  # the norms around it, each at its place
+    # before, after: names of the residual stream around the sublayer
     before: str
     after: str
-    source: str
-    lender: "Site | None" = None
+    source: str  # name of the residual stream that keys and values are computed from
+    lender: "Site | None" = None  # the site of an earlier layer whose keys and values it reads; None: its own
 
     @property
     def maker(self) -> "Site":

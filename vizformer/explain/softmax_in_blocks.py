@@ -33,49 +33,30 @@ MOST_TILES = 32
 
 @dataclass(frozen=True)
 class Tile:
-    """What one tile of keys does to the running numbers.
+    """What one tile of keys does to the running numbers."""
 
-    Attributes:
-        first, last: its keys, `last` not included.
-        scores: with the mask.
-        values: of its keys.
-        skipped: whether all its keys are blocked.
-        largest: m' after it.
-        factor: c, with which the sums from before are multiplied; 1 where the maximum stays, 0 for the first tile.
-        weights: p_j, not divided yet.
-        total: l'.
-        output: o'.
-    """
-
+    # first, last: its keys, `last` not included
     first: int
     last: int
-    scores: Float[ndarray, " keys"]
-    values: Float[ndarray, "keys d_head"]
-    skipped: bool
-    largest: float
-    factor: float
-    weights: Float[ndarray, " keys"]
-    total: float
-    output: Float[ndarray, " d_head"]
+    scores: Float[ndarray, " keys"]  # with the mask
+    values: Float[ndarray, "keys d_head"]  # of its keys
+    skipped: bool  # whether all its keys are blocked
+    largest: float  # m' after it
+    factor: float  # c, with which the sums from before are multiplied; 1 where the maximum stays, 0 for the first tile
+    weights: Float[ndarray, " keys"]  # p_j, not divided yet
+    total: float  # l'
+    output: Float[ndarray, " d_head"]  # o'
 
 
 @dataclass(frozen=True)
 class OnlineSoftmax:
-    """The whole way of one query.
+    """The whole way of one query."""
 
-    Attributes:
-        tiles: in their order.
-        z: o / l after the last one; 0 where every key is blocked.
-        plain: against softmax over the whole row, then times V (PyTorch, in the model's numbers).
-        fused: against z of the model's own fused call.
-        sink: the score of the head's sink, with which the sums begin; None where there is none.
-    """
-
-    tiles: tuple[Tile, ...]
-    z: Float[ndarray, " d_head"]
-    plain: Proof
-    fused: Proof
-    sink: float | None = None
+    tiles: tuple[Tile, ...]  # in their order
+    z: Float[ndarray, " d_head"]  # o / l after the last one; 0 where every key is blocked
+    plain: Proof  # against softmax over the whole row, then times V (PyTorch, in the model's numbers)
+    fused: Proof  # against z of the model's own fused call
+    sink: float | None = None  # the score of the head's sink, with which the sums begin; None where there is none
 
 
 def tile_sizes(n_k: int) -> tuple[int, ...]:

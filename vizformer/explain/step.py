@@ -198,18 +198,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes steps that are proved alike.
+    """Makes steps that are proved alike."""
 
-    Attributes:
-        prefix: of their keys.
-        proof, axes: of those that are not made with their own.
-        blocked: of those over the keys.
-    """
-
-    prefix: str
+    prefix: str  # of their keys
+    # proof, axes: of those that are not made with their own
     proof: Proof
     axes: tuple[Axis, ...] = ("features",)
-    blocked: Bool[ndarray, " n"] | None = None
+    blocked: Bool[ndarray, " n"] | None = None  # of those over the keys
 
     def __call__(
         self,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from vizformer import lazy
 
 if TYPE_CHECKING:
-    from vizformer.text.id_tokenizer import IdTokenizer
-    from vizformer.text.tokenizer import Token, Tokenizer
+    from vizformer.text.tokenizer import IdTokenizer, Token, Tokenizer
 
 __getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

@@ -37,19 +37,12 @@ class Learned:
 
 @dataclass(frozen=True)
 class Applied:
-    """One step of cutting a text with a learned table.
+    """One step of cutting a text with a learned table."""
 
-    Attributes:
-        pair: of all pairs of neighbours the one that was learned first.
-        rank: its line in the table, from 0.
-        count: how often it stood side by side when it was learned.
-        words: the words of the text after the merge.
-    """
-
-    pair: Pair
-    rank: int
-    count: int | None
-    words: tuple[Word, ...]
+    pair: Pair  # of all pairs of neighbours the one that was learned first
+    rank: int  # its line in the table, from 0
+    count: int | None  # how often it stood side by side when it was learned
+    words: tuple[Word, ...]  # the words of the text after the merge
 
 
 def merge(word: Sequence[str], pair: Pair) -> Word:

@@ -26,22 +26,16 @@ UNKNOWN = "[UNK]"
 
 @dataclass(frozen=True)
 class Piece:
-    """One token where it stands in a text.
+    """One token where it stands in a text."""
 
-    Attributes:
-        id: its number in the vocabulary.
-        text: the stretch of the text it stands for, spaces visible; for part of a character, its bytes in hexadecimal.
-        entry: the vocabulary entry itself.
-        start, end: the bytes of the text (in UTF-8) that it covers.
-        unknown: whether the vocabulary has nothing for it: the text is lost.
-    """
-
-    id: int
+    id: int  # its number in the vocabulary
+    # the stretch of the text it stands for, spaces visible; for part of a character, its bytes in hexadecimal
     text: str
-    entry: str
+    entry: str  # the vocabulary entry itself
+    # start, end: the bytes of the text (in UTF-8) that it covers
     start: int
     end: int
-    unknown: bool = False
+    unknown: bool = False  # whether the vocabulary has nothing for it: the text is lost
 
 
 @cache

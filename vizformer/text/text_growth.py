@@ -32,15 +32,10 @@ class BoundsError(TokenizerError):
 
 @dataclass(frozen=True)
 class Growth:
-    """How many characters are made of one, at most, beyond its compatibility decomposition (NFKD).
+    """How many characters are made of one, at most, beyond its compatibility decomposition (NFKD)."""
 
-    Attributes:
-        factor: of each character.
-        quadratic: whether a pattern takes a number of steps that grows with the square of the text.
-    """
-
-    factor: int = 1
-    quadratic: bool = False
+    factor: int = 1  # of each character
+    quadratic: bool = False  # whether a pattern takes a number of steps that grows with the square of the text
 
     def __mul__(self, other: "Growth") -> "Growth":
         return Growth(self.factor * other.factor, self.quadratic or other.quadratic)

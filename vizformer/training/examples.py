@@ -9,25 +9,18 @@ from torch.nn.utils.rnn import pad_sequence
 
 from vizformer.model import Transformer
 from vizformer.options.common import Architecture
-from vizformer.training.batches import IGNORED, PairBatch, RowBatch
-from vizformer.training.loss import token_logits, translation_logits
+from vizformer.training.loss import IGNORED, PairBatch, RowBatch, token_logits, translation_logits
 from vizformer.training.tasks import BOS, EOS, PAD, Example, Task
 
 Batch = PairBatch | RowBatch
 
 
 class Marks(NamedTuple):
-    """How a model answers held-out questions.
+    """How a model answers held-out questions."""
 
-    Attributes:
-        loss: cross-entropy per symbol of the right answers, in nats.
-        accuracy: share of the questions answered without a mistake.
-        symbols: share of the answers' symbols that are right, each given the right ones before it.
-    """
-
-    loss: float
-    accuracy: float
-    symbols: float
+    loss: float  # cross-entropy per symbol of the right answers, in nats
+    accuracy: float  # share of the questions answered without a mistake
+    symbols: float  # share of the answers' symbols that are right, each given the right ones before it
 
 
 def ids_of(task: Task, example: Example, architecture: Architecture) -> tuple[list[int], list[int]]:

@@ -50,19 +50,11 @@ LATER = (
 class Plan:
     """Everything that decides a training: the same plan gives the same weights.
 
-    Attributes:
-        task: a name in `TASKS`.
-        learning_rate: the largest one; see `schedule`.
-        warmup: the share of all steps over which the learning rate grows from 0; 0: it begins at its largest.
-        scaled_embedding: token embeddings are multiplied by sqrt(d_model); else the rows of the table, which begin as
-            short as they do with it, are added to the positions as they are.
-        residual: what a sublayer makes is added to what it read; else it takes its place.
-
     Raises:
         VizformerError: a value outside its limits, or a model that cannot be built.
     """
 
-    task: str
+    task: str  # a name in `TASKS`
     architecture: Architecture
     n_layers: int = 2
     n_heads: int = 4
@@ -70,11 +62,13 @@ class Plan:
     positions: Positions = "learned"
     norm_order: NormOrder = "pre"
     steps: int = 1000
-    learning_rate: float = 0.003
+    learning_rate: float = 0.003  # the largest one; see `schedule`
     seed: int = 0
-    warmup: float = 0.1
+    warmup: float = 0.1  # the share of all steps over which the learning rate grows from 0; 0: it begins at its largest
+    # token embeddings are multiplied by sqrt(d_model); else the rows of the table, which begin as short as they do with
+    # it, are added to the positions as they are
     scaled_embedding: bool = True
-    residual: bool = True
+    residual: bool = True  # what a sublayer makes is added to what it read; else it takes its place
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:

@@ -1,11 +1,38 @@
-"""What a training predicts, and which answers are right: of a translator, and of a model of one text."""
+"""What a training reads at a time and predicts, and which answers are right: of a translator, and of a model of one text."""
 
 import math
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from vizformer.model import Transformer
-from vizformer.training.batches import IGNORED, PairBatch, RowBatch
+
+IGNORED = -100  # the label of a position at which nothing is to be predicted
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """source [b, n] with its end mark; target [b, m] begins with the start mark and ends with the end mark."""
+
+    source: Tensor
+    target: Tensor
+
+    def to(self, device: torch.device) -> "PairBatch":
+        return PairBatch(self.source.to(device), self.target.to(device))
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Rows of similar length, padded on the right: [b, n] each; padding is True where there is no token."""
+
+    ids: Tensor
+    labels: Tensor
+    segments: Tensor
+    padding: Tensor
+
+    def to(self, device: torch.device) -> "RowBatch":
+        return RowBatch(self.ids.to(device), self.labels.to(device), self.segments.to(device), self.padding.to(device))
 
 
 def translation_logits(model: Transformer, batch: PairBatch) -> tuple[Tensor, Tensor]:

@@ -89,15 +89,10 @@ class Repeater(nn.Module):
 
 @dataclass(frozen=True)
 class Said:
-    """A text said again.
+    """A text said again."""
 
-    Attributes:
-        symbols: as many as were read; the end mark too, where the network ends early.
-        looked: where the decoder looked, [said, read]; with one vector always at the last state.
-    """
-
-    symbols: tuple[int, ...]
-    looked: Float[np.ndarray, "n n"]
+    symbols: tuple[int, ...]  # as many as were read; the end mark too, where the network ends early
+    looked: Float[np.ndarray, "n n"]  # where the decoder looked, [said, read]; with one vector always at the last state
 
 
 def say_again(model: Repeater, symbols: Sequence[int]) -> Said:

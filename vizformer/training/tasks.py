@@ -33,25 +33,16 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be learned.
-
-    Attributes:
-        symbols: the vocabulary of questions and answers, each symbol one token.
-        separator: stands between question and answer in a decoder-only model; empty: the answer just goes on.
-        ends: whether an answer is over at some point (and then has an end mark), or goes on for ever.
-        architectures: the kinds of model that can learn it.
-        sample: a question for training.
-        solve: the right answer to a question.
-    """
+    """What is to be learned."""
 
     name: str
-    symbols: str
-    separator: str
-    ends: bool
-    architectures: tuple[Architecture, ...]
+    symbols: str  # the vocabulary of questions and answers, each symbol one token
+    separator: str  # stands between question and answer in a decoder-only model; empty: the answer just goes on
+    ends: bool  # whether an answer is over at some point (and then has an end mark), or goes on for ever
+    architectures: tuple[Architecture, ...]  # the kinds of model that can learn it
     longest: int
-    sample: Callable[[random.Random], Example]
-    solve: Callable[[str], str]
+    sample: Callable[[random.Random], Example]  # a question for training
+    solve: Callable[[str], str]  # the right answer to a question
     example: str
 
     @property

@@ -29,8 +29,7 @@ from vizformer.model.trace import Trace
 
 MOST_WORK = 4e10
 """Multiplications of the runs without each head and each layer, about: above it they are left out, and a finding says so."""
-SHARE = 0.1
-"""A part is named where it adds, or takes off, at least this share of what the logit is above the mean."""
+SHARE = 0.1  # A part is named where it adds, or takes off, at least this share of what the logit is above the mean
 MOST_PARTS = 3
 LOOKS = 0.2  # of the attention of a head that copies is on tokens that are the answer
 PREVIOUS = 0.5  # of the attention of a head is on the token before, for one that an induction head reads
@@ -57,19 +56,15 @@ What = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is remarkable.
-
-    Attributes:
-        kind, layer, head: of the picture that shows it; without a head it is the lens.
-        query: the row there; of the lens the position.
-    """
+    """One thing that is remarkable."""
 
     what: What
     values: dict[str, Any] = field(default_factory=dict)
+    # kind, layer, head: of the picture that shows it; without a head it is the lens
     kind: Kind | None = None
     layer: int | None = None
     head: int | None = None
-    query: int | None = None
+    query: int | None = None  # the row there; of the lens the position
 
 
 def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, token: int | None = None) -> list[Finding]:

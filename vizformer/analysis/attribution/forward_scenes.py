@@ -20,11 +20,9 @@ from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
 from vizformer.text import Token
 
-SHOWN = 16
-"""Tokens of a stack that are shown: the first ones."""
+SHOWN = 16  # Tokens of a stack that are shown: the first ones
 
-CELLS = 32
-"""Numbers of a row that are shown: the first ones.  Lengths and cosines are those of the whole row."""
+CELLS = 32  # Numbers of a row that are shown: the first ones.  Lengths and cosines are those of the whole row
 
 LAYERS = 12
 """Layers, the first ones, among whose heads the one to show is chosen: in a very deep model that would take long."""
@@ -35,23 +33,17 @@ _CANDIDATES = 6
 
 @dataclass(frozen=True)
 class Look:
-    """One head, between the tokens that are shown.
+    """One head, between the tokens that are shown."""
 
-    Attributes:
-        layer, head: which one.
-        query, key: the row that is followed, and the token at which it is seen to look.
-        weights: its attention weights; a row sums to 1 - elsewhere.
-        blocked: where the mask forbids a look.
-        elsewhere: what each row gives to keys that are not shown.
-    """
-
+    # layer, head: which one
     layer: int
     head: int
+    # query, key: the row that is followed, and the token at which it is seen to look
     query: int
     key: int
-    weights: Float[ndarray, "n_q n_k"]
-    blocked: Bool[ndarray, "n_q n_k"]
-    elsewhere: Float[ndarray, " n_q"]
+    weights: Float[ndarray, "n_q n_k"]  # its attention weights; a row sums to 1 - elsewhere
+    blocked: Bool[ndarray, "n_q n_k"]  # where the mask forbids a look
+    elsewhere: Float[ndarray, " n_q"]  # what each row gives to keys that are not shown
 
     @property
     def weight(self) -> float:
@@ -69,64 +61,40 @@ class Rows:
 
 @dataclass(frozen=True)
 class Writing:
-    """What the decoder chooses, row by row, of the rows that are shown.
+    """What the decoder chooses, row by row, of the rows that are shown."""
 
-    Attributes:
-        choices: what follows each row, and what the model itself finds most probable.
-        probabilities: of the token that follows.
-    """
-
-    choices: tuple[Choice, ...]
-    probabilities: Float[ndarray, " n_target"]
+    choices: tuple[Choice, ...]  # what follows each row, and what the model itself finds most probable
+    probabilities: Float[ndarray, " n_target"]  # of the token that follows
 
 
 @dataclass(frozen=True)
 class Walkthrough:
-    """What is shown of one forward.
+    """What is shown of one forward."""
 
-    Attributes:
-        tokens: of the stack that reads the text; the first `SHOWN` of `count`.
-        count: tokens that the text has.
-        followed: the token whose row is followed.
-        width: d_model.
-        vocab_size: rows of the table that the text is read with.
-        embedded: E[id], times sqrt(d_model) where the model does that.
-        added: the position vectors; None where none are added.
-        entering: what enters the first layer.
-        plain: whether entering = embedded + added: nothing else is added, and nothing normalised.
-        angles: of RoPE, in radians: a column for some of the pairs, the fastest first; else None.
-        bias: what ALiBi or T5 add to the scores of the token that is followed, in the head of `look`; else None.
-        look: a head of self-attention.
-        sublayers: the row that is followed, in the layer of that head: before it, what its attention adds, after its
-            attention and after its feed-forward network.
-        layers: the row that is followed: before the first layer and after every layer.
-        cosines: of those with the first.
-        target: tokens of the decoder that looks at an encoder; empty where there is none.
-        cross: its head that looks most at the token that is followed; None likewise.
-        writing: what the decoder chooses; None where there is no decoder, or no head that predicts.
-        position: the row, of the last stack, that the candidates belong to.
-        candidates: the most probable tokens there, with the one that follows in any case; empty without a head.
-    """
-
-    tokens: tuple[Token, ...]
-    count: int
-    followed: int
-    width: int
-    vocab_size: int
-    embedded: Float[ndarray, "n table_cells"]
-    added: Float[ndarray, "n table_cells"] | None
-    entering: Float[ndarray, "n cells"]
-    plain: bool
+    tokens: tuple[Token, ...]  # of the stack that reads the text; the first `SHOWN` of `count`
+    count: int  # tokens that the text has
+    followed: int  # the token whose row is followed
+    width: int  # d_model
+    vocab_size: int  # rows of the table that the text is read with
+    embedded: Float[ndarray, "n table_cells"]  # E[id], times sqrt(d_model) where the model does that
+    added: Float[ndarray, "n table_cells"] | None  # the position vectors; None where none are added
+    entering: Float[ndarray, "n cells"]  # what enters the first layer
+    plain: bool  # whether entering = embedded + added: nothing else is added, and nothing normalised
+    # of RoPE, in radians: a column for some of the pairs, the fastest first; else None
     angles: Float[ndarray, "n dials"] | None
+    # what ALiBi or T5 add to the scores of the token that is followed, in the head of `look`; else None
     bias: Float[ndarray, " n"] | None
-    look: Look
+    look: Look  # a head of self-attention
+    # the row that is followed, in the layer of that head: before it, what its attention adds, after its attention and
+    # after its feed-forward network
     sublayers: Rows
-    layers: Rows
-    cosines: Float[ndarray, " m"]
-    target: tuple[Token, ...]
-    cross: Look | None
-    writing: Writing | None
-    position: int
+    layers: Rows  # the row that is followed: before the first layer and after every layer
+    cosines: Float[ndarray, " m"]  # of those with the first
+    target: tuple[Token, ...]  # tokens of the decoder that looks at an encoder; empty where there is none
+    cross: Look | None  # its head that looks most at the token that is followed; None likewise
+    writing: Writing | None  # what the decoder chooses; None where there is no decoder, or no head that predicts
+    position: int  # the row, of the last stack, that the candidates belong to
+    # the most probable tokens there, with the one that follows in any case; empty without a head
     candidates: tuple[Prediction, ...]
 
 

@@ -200,18 +200,12 @@ def value_writers(
 
 @dataclass(frozen=True)
 class Written:
-    """What was written into a row, as a query, a key or a value sees it.
-
-    Attributes:
-        vectors: what each of the writers has of it; they sum to it.
-        directions: place -> the way from there to the query or key, [d_head, d_model].
-        size: of all products that were summed: what rounding is measured by.
-    """
+    """What was written into a row, as a query, a key or a value sees it."""
 
     writers: tuple[Writer, ...]
-    vectors: Float[ndarray, "writers d_head"]
-    directions: dict[str, Rows]
-    size: float
+    vectors: Float[ndarray, "writers d_head"]  # what each of the writers has of it; they sum to it
+    directions: dict[str, Rows]  # place -> the way from there to the query or key, [d_head, d_model]
+    size: float  # of all products that were summed: what rounding is measured by
 
 
 _Known = dict[str, tuple[Float[ndarray, "parts n d_model"], Row]]

@@ -15,8 +15,7 @@ from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.trace import Trace
 
-FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""What scores are multiplied by, before their softmax."""
+FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # What scores are multiplied by, before their softmax
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
 PLACES = 12  # at which a token is tried
 
@@ -25,20 +24,14 @@ Stack = Literal["encoder", "decoder"]
 
 @dataclass(frozen=True)
 class HeadRow:
-    """One head, between the tokens that are shown, with what its weights are made of.
+    """One head, between the tokens that are shown, with what its weights are made of."""
 
-    Attributes:
-        scores: what softmax sees; NaN where the mask blocks.
-        weighted: weight times value row, one row for each key, of the query that is followed: its first cells.
-        z: their sum, what the head finds: its first cells.
-        sink: the score of the head's sink, which softmax sees beside them; None: it has none.
-    """
-
-    scores: Float[ndarray, "n_q n_k"]
+    scores: Float[ndarray, "n_q n_k"]  # what softmax sees; NaN where the mask blocks
+    # weight times value row, one row for each key, of the query that is followed: its first cells
     weighted: Float[ndarray, "n_k cells"]
-    z: Float[ndarray, " cells"]
+    z: Float[ndarray, " cells"]  # their sum, what the head finds: its first cells
     d_head: int
-    sink: float | None
+    sink: float | None  # the score of the head's sink, which softmax sees beside them; None: it has none
 
 
 @torch.inference_mode()
@@ -116,15 +109,10 @@ def unmasked(trace: Trace, shown: int) -> Unmasked:
 
 @dataclass(frozen=True)
 class Placed:
-    """One token at several places.
+    """One token at several places."""
 
-    Attributes:
-        rows: the first cells of embedding + position, for each place.
-        cosines: of the whole rows with the one at place 0.
-    """
-
-    rows: Float[ndarray, "places cells"]
-    cosines: Float[ndarray, " places"]
+    rows: Float[ndarray, "places cells"]  # the first cells of embedding + position, for each place
+    cosines: Float[ndarray, " places"]  # of the whole rows with the one at place 0
 
 
 @torch.inference_mode()

@@ -5,7 +5,7 @@ tokens.  What changes is measured at one row of the output, where P is the model
 P' that without the part:
 
     KL(P || P') = sum_t P(t) (ln P(t) - ln P'(t)), in nats
-    change of the logit and of the probability of one token
+    change of the logit and of the probability of one token: P' minus P
     change of the loss: the mean of -ln P(next token of the text) over the rows that have one; none where nothing follows
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (one head at a time, zero); Wang et al. 2023,
@@ -23,13 +23,23 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
-from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import as_table, kind_of, kinds, n_layers, site_name
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Edit, Patch, Trace
 from vizformer.model.input_check import row_at, token_id
+
+
+def row_effects(
+    base: Float[Tensor, " vocab_size"], logits: Float[Tensor, "runs vocab_size"], token: int
+) -> Float[ndarray, "3 runs"]:
+    """KL, change of the logit, change of the probability of `token`, of each run."""
+    p, q = base.double().log_softmax(-1), logits.double().log_softmax(-1)
+    divergence = (p.exp() * (p - q)).nan_to_num_(0.0).sum(-1)  # (a token that can never come: 0 ln 0)
+    logit = logits[:, token].double() - base[token].double()
+    probability = q[:, token].exp() - p[token].exp()
+    return np.stack([each.cpu().numpy() for each in (divergence, logit, probability)])
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,14 @@ MOST_TOKENS = 256  # of a prompt, both stacks together
 
 @dataclass(frozen=True)
 class Asked:
-    """A row as a model reads it.
+    """A row as a model reads it."""
 
-    Attributes:
-        number: of the row, from 0.
-        clean, corrupted: the runs; the second is None where the row has none.
-        row: of the output.
-        answer, wrong: token ids; without a wrong answer all other tokens are.
-    """
-
-    number: int
+    number: int  # of the row, from 0
+    # clean, corrupted: the runs; the second is None where the row has none
     clean: Trace
     corrupted: Trace | None
-    row: int
+    row: int  # of the output
+    # answer, wrong: token ids; without a wrong answer all other tokens are
     answer: tuple[int, ...]
     wrong: tuple[int, ...]
 

@@ -46,19 +46,13 @@ Way = Literal["value", "query", "key"]
 
 
 class Node(NamedTuple):
-    """What an edge leads from or to.
+    """What an edge leads from or to."""
 
-    Attributes:
-        part: "token" is the row of a token before any head has written into it.
-        place: the site of a head, "decoder.2.feedforward", of a token its stack, of the answer "logit".
-        row: of its stack.
-        head: of a head.
-    """
-
+    # "token" is the row of a token before any head has written into it
     part: Literal["token", "head", "feedforward", "answer"]
-    place: str
-    row: int
-    head: int | None = None
+    place: str  # the site of a head, "decoder.2.feedforward", of a token its stack, of the answer "logit"
+    row: int  # of its stack
+    head: int | None = None  # of a head
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,7 @@ from vizformer.text import Token
 
 Role = Literal["facilitating", "interfering", "irrelevant"]
 ROLES: tuple[Role, ...] = get_args(Role)
-CLIP = 4.0
-"""The largest |logit(g)|: gates stay between 0.018 and 0.982, where they can still be learned."""
+CLIP = 4.0  # The largest |logit(g)|: gates stay between 0.018 and 0.982, where they can still be learned
 RATE, STEPS, LAMBDA = 0.3, 60, 0.01
 MOST_TOKENS = 64  # of a text that are read
 TEXTS_AT_ONCE = 8
@@ -56,27 +55,18 @@ HIDDEN_SHARE = 0.15
 
 @dataclass(frozen=True)
 class HeadGates:
-    """The gates of all heads, seed by seed.
+    """The gates of all heads, seed by seed."""
 
-    Attributes:
-        heads: in the order of the arrays.
-        opened: g+, learned while pushed open.
-        closed: g-, learned while pushed shut.
-        push: lambda, in nats per token.
-        loss: of the texts with all gates open, in nats per token.
-        without: how much this loss rises where one head is taken out (zero), all others as they are: the plain ablation.
-        at_closed: the same where the gate of this head alone is at the mean of its g-; far below `without` if the head is
-            saturated.
-        loss_opened, loss_closed: with g+ and g- of each seed.
-    """
-
-    heads: tuple[Part, ...]
-    opened: Float[ndarray, "seeds heads"]
-    closed: Float[ndarray, "seeds heads"]
-    push: float
-    loss: float
+    heads: tuple[Part, ...]  # in the order of the arrays
+    opened: Float[ndarray, "seeds heads"]  # g+, learned while pushed open
+    closed: Float[ndarray, "seeds heads"]  # g-, learned while pushed shut
+    push: float  # lambda, in nats per token
+    loss: float  # of the texts with all gates open, in nats per token
+    # how much this loss rises where one head is taken out (zero), all others as they are: the plain ablation
     without: Float[ndarray, " heads"]
+    # the same where the gate of this head alone is at the mean of its g-; far below `without` if the head is saturated
     at_closed: Float[ndarray, " heads"]
+    # loss_opened, loss_closed: with g+ and g- of each seed
     loss_opened: Float[ndarray, " seeds"]
     loss_closed: Float[ndarray, " seeds"]
 
@@ -181,15 +171,11 @@ def table_of(found: HeadGates, role: Role, kind: Kind) -> Float[ndarray, "n_laye
 
 @dataclass(frozen=True)
 class _Batch:
-    """Texts of one length, filled up: ids and padding [b, n] stack by stack, and segments where the model has such.
-
-    Attributes:
-        asked: which tokens of the last stack are predicted; of an encoder, which may be masked.
-    """
+    """Texts of one length, filled up: ids and padding [b, n] stack by stack, and segments where the model has such."""
 
     ids: tuple[Tensor, ...]
     padding: tuple[Tensor, ...]
-    asked: Tensor
+    asked: Tensor  # which tokens of the last stack are predicted; of an encoder, which may be masked
     segments: Tensor | None
 
 
@@ -303,13 +289,9 @@ def _by_site(heads: Sequence[Part], gates: Float[Tensor, " heads"]) -> dict[str,
 
 @dataclass(frozen=True)
 class _Gates(Edit):
-    """Multiplies what each head puts out.
+    """Multiplies what each head puts out."""
 
-    Attributes:
-        gates: of the heads of every attention [n_heads].
-    """
-
-    gates: Mapping[str, Tensor] = field(default_factory=dict)
+    gates: Mapping[str, Tensor] = field(default_factory=dict)  # of the heads of every attention [n_heads]
 
     def heads(self, site: str, z: Tensor, v: Tensor) -> Tensor:
         return z * self.gates[site].to(z)[:, None, None] if site in self.gates else z

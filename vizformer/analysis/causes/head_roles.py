@@ -29,24 +29,17 @@ ALPHA, DRAWS, LEVEL = 0.05, 10_000, 0.95
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """The shares of all heads, see the module.
+    """The shares of all heads, see the module."""
 
-    Attributes:
-        kinds: of prompts.
-        heads: of the model.
-        shares: how much of the lead of the right answer is lost without a head, as a part of it.
-        low, high: the ends of the bootstrap interval of each share.
-        own: whether a head carries a kind as its own.
-        rows: the number of prompts of each kind.
-    """
-
-    kinds: tuple[str, ...]
-    heads: tuple[Part, ...]
+    kinds: tuple[str, ...]  # of prompts
+    heads: tuple[Part, ...]  # of the model
+    # how much of the lead of the right answer is lost without a head, as a part of it
     shares: Float[ndarray, "kinds heads"]
+    # low, high: the ends of the bootstrap interval of each share
     low: Float[ndarray, "kinds heads"]
     high: Float[ndarray, "kinds heads"]
-    own: Bool[ndarray, "kinds heads"]
-    rows: tuple[int, ...]
+    own: Bool[ndarray, "kinds heads"]  # whether a head carries a kind as its own
+    rows: tuple[int, ...]  # the number of prompts of each kind
 
     def strongest(self, kind: str) -> int:
         """The place of the head that carries a kind as its own, else of the one with the largest share of it."""

@@ -29,9 +29,9 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.causes.ablation import row_effects
 from vizformer.analysis.causes.batches import MOST_LOGITS, MOST_TOKENS, Heard, Start, gradients, resumed
-from vizformer.analysis.causes.listener import Listener
-from vizformer.analysis.causes.row_distance import row_effects
+from vizformer.analysis.causes.part_outputs import Listener
 from vizformer.analysis.frames import frame
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
@@ -45,22 +45,15 @@ Stack = Literal["encoder", "decoder"]
 
 @dataclass(frozen=True)
 class NeuronEffects:
-    """What taking each neuron of one network out changes at one row.
+    """What taking each neuron of one network out changes at one row."""
 
-    Attributes:
-        neurons: their numbers.
-        divergence: KL(P || P') in nats.
-        logit, probability: of the token, P' minus P.
-        output: the neuron's own output at the row where the largest |output| stands.
-        still: how many neurons were already what they are set to, at all positions: their effect is 0.
-    """
-
-    neurons: Int[ndarray, " k"]
-    divergence: Float[ndarray, " k"]
+    neurons: Int[ndarray, " k"]  # their numbers
+    divergence: Float[ndarray, " k"]  # KL(P || P') in nats
+    # logit, probability: of the token, P' minus P
     logit: Float[ndarray, " k"]
     probability: Float[ndarray, " k"]
-    output: Float[ndarray, " k"]
-    still: int
+    output: Float[ndarray, " k"]  # the neuron's own output at the row where the largest |output| stands
+    still: int  # how many neurons were already what they are set to, at all positions: their effect is 0
 
     def strongest(self, count: int) -> list[int]:
         """Places in these arrays, the largest divergence first."""

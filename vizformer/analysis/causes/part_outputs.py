@@ -9,16 +9,42 @@ Source: Wang et al. 2023, "Interpretability in the Wild", section 2 (mean ablati
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Means, Part, parts_of
-from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.model import Trace
+from vizformer.model import Edit, Trace
+
+
+@dataclass(frozen=True)
+class Listener(Edit):
+    """An edit that keeps some tensors, as they are once the patches are set, for all items of a batch.
+
+    Attributes:
+        names: "decoder.2.cross" and "decoder.2.feedforward" for what a sublayer puts out, "decoder.2.feedforward.hidden"
+            for the neurons, "decoder.2.self.q", ".k" and ".v" for the operands of an attention.
+        heard: name -> [b, n, d_model], [b, n, d_ff] of neurons, [b, heads, n, d_head] of operands.
+    """
+
+    names: frozenset[str] = frozenset()
+    heard: dict[str, Tensor] = field(default_factory=dict)
+
+    def sublayer(self, name: str, y: Tensor) -> Tensor:
+        return self._hear(name, super().sublayer(name, y))
+
+    def apply(self, name: str, x: Tensor) -> Tensor:
+        return self._hear(name, super().apply(name, x))
+
+    def _hear(self, name: str, x: Tensor) -> Tensor:
+        if name in self.names:
+            self.heard[name] = x.detach()
+        return x
+
 
 Outputs = Mapping[Part, Tensor]
 """What parts put out: of a head z [n, d_head], of a sublayer what it adds to the stream [n, d_model]."""

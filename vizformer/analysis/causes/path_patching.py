@@ -33,7 +33,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.batches import Heard, Start, entering, judged, logits_of_runs, resumed, start_of
-from vizformer.analysis.causes.listener import Listener
+from vizformer.analysis.causes.part_outputs import Listener
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind, as_table, records_of

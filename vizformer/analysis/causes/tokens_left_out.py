@@ -19,8 +19,8 @@ from typing import Any, Literal, get_args
 import torch
 
 from vizformer.analysis.attribution.predictions import writable
+from vizformer.analysis.causes.ablation import row_effects
 from vizformer.analysis.causes.batches import Heard, at_once, inputs
-from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -35,22 +35,17 @@ Stack = Literal["encoder", "decoder"]
 
 @dataclass(frozen=True)
 class TokenEffect:
-    """What taking one token out changes at one row.
+    """What taking one token out changes at one row."""
 
-    Attributes:
-        stack, position, token: where it stands, and which it is.
-        divergence: KL(P || P') in nats.
-        logit, probability: of the token that is followed, P' minus P.
-        best: the most probable token without it.
-    """
-
+    # stack, position, token: where it stands, and which it is
     stack: Stack
     position: int
     token: Token
-    divergence: float
+    divergence: float  # KL(P || P') in nats
+    # logit, probability: of the token that is followed, P' minus P
     logit: float
     probability: float
-    best: Token
+    best: Token  # the most probable token without it
 
 
 class TokenEffects(tuple[TokenEffect, ...]):

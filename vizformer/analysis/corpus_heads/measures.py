@@ -49,29 +49,20 @@ MOST = 0.5
 
 @dataclass(frozen=True)
 class Targets:
-    """Of one text, for all heads of one kind of attention: the same in every layer, but for the masks.
+    """Of one text, for all heads of one kind of attention: the same in every layer, but for the masks."""
 
-    Attributes:
-        keys: whether a key is in the target of a query, in the order of TARGETS; False everywhere where the target
-            means nothing.
-        distance: |i - j|; None in cross-attention.
-    """
-
+    # whether a key is in the target of a query, in the order of TARGETS; False everywhere where the target means
+    # nothing
     keys: Bool[Tensor, "n_targets n_q n_k"]
-    distance: Float[Tensor, "n_q n_k"] | None
+    distance: Float[Tensor, "n_q n_k"] | None  # |i - j|; None in cross-attention
 
 
 @dataclass(frozen=True)
 class LayerMeasures:
-    """What one text says of the heads of one layer.
+    """What one text says of the heads of one layer."""
 
-    Attributes:
-        values: in the order of MEASURES; NaN where the text says nothing.
-        rows, hits: of TARGETS: in how many rows there is a choice, and in how many of them the target gets more than
-            half.
-    """
-
-    values: Float[Tensor, "n_measures n_heads"]
+    values: Float[Tensor, "n_measures n_heads"]  # in the order of MEASURES; NaN where the text says nothing
+    # rows, hits: of TARGETS: in how many rows there is a choice, and in how many of them the target gets more than half
     rows: Int[Tensor, "n_targets n_heads"]
     hits: Int[Tensor, "n_targets n_heads"]
 

@@ -1,11 +1,13 @@
 """A finished report as a file of arrays: written by the process that measured, read by the one that shows it."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
+from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.report import (
     COLUMNS,
@@ -17,6 +19,7 @@ from vizformer.analysis.corpus_heads.report import (
 )
 from vizformer.analysis.corpus_heads.sums import BINS
 from vizformer.analysis.heads.maps import Kind
+from vizformer.assets import asset
 from vizformer.errors import VizformerError
 
 PER_HEAD: Mapping[str, tuple[tuple[int, ...], type]] = {
@@ -95,3 +98,19 @@ def read_report(path: Path) -> HeadReport:
             "{path} was written by another version of VizFormer. Measure the heads again.", path=path.name
         ) from error
     return HeadReport(model, corpus, texts, given, kinds, weights)
+
+
+WEIGHTS = "model.safetensors"
+
+
+def path_of_bundled_report(model: Path, corpus: Corpus) -> Path:
+    """Where the report that comes with VizFormer on the model in a folder would lie, whether it is there or not.
+
+    Its name says weights and texts: a report of others is never taken for it.
+    """
+    return asset("head_reports", f"{digest(model, corpus.key)}.npz")
+
+
+def digest(model: Path, key: str = "") -> str:
+    """Says which weights are in a folder, for what was measured with them."""
+    return hashlib.blake2b((model / WEIGHTS).read_bytes(), digest_size=8, key=key.encode()).hexdigest()

@@ -21,20 +21,14 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Multiplications:
-    """Multiplications by where they happen.
+    """Multiplications by where they happen."""
 
-    Attributes:
-        attention: q k^T and pattern v, which grow with the length of the text; beside a state, all that it takes.
-        projections: W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution, of latent
-            attention all that makes keys and values of latents.
-        feedforward: W_in, W_out and, where it is gated, W_gate.
-        unembedding: the logits, with what the head does before them.
-    """
-
-    attention: int = 0
+    attention: int = 0  # q k^T and pattern v, which grow with the length of the text; beside a state, all that it takes
+    # W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution, of latent attention all that
+    # makes keys and values of latents
     projections: int = 0
-    feedforward: int = 0
-    unembedding: int = 0
+    feedforward: int = 0  # W_in, W_out and, where it is gated, W_gate
+    unembedding: int = 0  # the logits, with what the head does before them
 
     @property
     def parts(self) -> tuple[int, int, int, int]:
@@ -159,20 +153,14 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
 
 @dataclass(frozen=True)
 class TextCosts:
-    """What a whole text costs, step by step.
+    """What a whole text costs, step by step."""
 
-    Attributes:
-        cached, uncached: multiplications with the KV cache and without it; columns are the fields of `Multiplications`.
-        cache_bytes: `cache_bytes` when each step's token was chosen.
-        rolling_bytes: `rolling_cache_bytes` then.
-        memory_bytes: what of the cache does not grow: it belongs to the source, or to layers without a softmax.
-    """
-
+    # cached, uncached: multiplications with the KV cache and without it; columns are the fields of `Multiplications`
     cached: Int[ndarray, "steps 4"]
     uncached: Int[ndarray, "steps 4"]
-    cache_bytes: Int[ndarray, " steps"]
-    rolling_bytes: Int[ndarray, " steps"]
-    memory_bytes: int
+    cache_bytes: Int[ndarray, " steps"]  # `cache_bytes` when each step's token was chosen
+    rolling_bytes: Int[ndarray, " steps"]  # `rolling_cache_bytes` then
+    memory_bytes: int  # what of the cache does not grow: it belongs to the source, or to layers without a softmax
 
     def up_to(self, step: int) -> tuple[int, int, float]:
         """(multiplications with the cache, without it, the share of attention in the first) of steps 0 to `step`."""

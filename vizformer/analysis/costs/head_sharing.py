@@ -14,28 +14,20 @@ from vizformer.model.transformer import count_parameters
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One self-attention sublayer of `n` tokens, cells that a mask blocks included.
+    """One self-attention sublayer of `n` tokens, cells that a mask blocks included."""
 
-    Attributes:
-        n_heads, n_kv_heads, d_head: how d_model is divided.
-        projections: multiplications of W_Q, W_K, W_V and W_O: 2 n d_model (n_heads + n_kv_heads) d_head, which is
-            4 n d_model^2 where every head has its own keys and values and n_heads d_head = d_model.
-        products: multiplications of q k^T and pattern v: 2 n^2 n_heads d_head, then 2 n^2 d_model.
-        exponentials: entries of the maps, each an exp of the softmax: n_heads n^2.
-        map_bytes: of all maps together, where they are kept (fused kernels do not), at 4 bytes a number.
-        parameters: trainable numbers of the sublayer, counted on one.
-        model_parameters: those of a whole model with these heads, counted on one.
-    """
-
+    # n_heads, n_kv_heads, d_head: how d_model is divided
     n_heads: int
     n_kv_heads: int
     d_head: int
+    # multiplications of W_Q, W_K, W_V and W_O: 2 n d_model (n_heads + n_kv_heads) d_head, which is 4 n d_model^2 where
+    # every head has its own keys and values and n_heads d_head = d_model
     projections: int
-    products: int
-    exponentials: int
-    map_bytes: int
-    parameters: int
-    model_parameters: int
+    products: int  # multiplications of q k^T and pattern v: 2 n^2 n_heads d_head, then 2 n^2 d_model
+    exponentials: int  # entries of the maps, each an exp of the softmax: n_heads n^2
+    map_bytes: int  # of all maps together, where they are kept (fused kernels do not), at 4 bytes a number
+    parameters: int  # trainable numbers of the sublayer, counted on one
+    model_parameters: int  # those of a whole model with these heads, counted on one
 
 
 def layer_cost(config: ModelConfig, n: int) -> LayerCost:

@@ -24,18 +24,12 @@ IN_TABLE: tuple[RowKind, ...] = ("attention", "recurrent", "convolution", "restr
 
 @dataclass(frozen=True)
 class Complexity:
-    """A row of the table for n tokens and a width of d.
-
-    Attributes:
-        per_layer: multiplications, without the constants that an order of growth leaves out.
-        sequential: operations that have to wait for each other.
-        path: the maximum path length as the table has it: log_k n and n / r are rarely whole numbers.
-    """
+    """A row of the table for n tokens and a width of d."""
 
     kind: RowKind
-    per_layer: int
-    sequential: int
-    path: float
+    per_layer: int  # multiplications, without the constants that an order of growth leaves out
+    sequential: int  # operations that have to wait for each other
+    path: float  # the maximum path length as the table has it: log_k n and n / r are rarely whole numbers
 
 
 def complexity(kind: RowKind, n: int, d: int, k: int = 3, r: int = 8) -> Complexity:

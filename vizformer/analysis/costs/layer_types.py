@@ -25,17 +25,11 @@ LAYER_TYPES: tuple[LayerType, ...] = get_args(LayerType)
 
 @dataclass(frozen=True)
 class Reach:
-    """What it takes to connect the last of n positions with the first.
+    """What it takes to connect the last of n positions with the first."""
 
-    Attributes:
-        layers: how many have to lie on top of each other.
-        sequential: steps that have to wait for each other, in all these layers.
-        path: layers or cells on the way from the first token to the last output.
-    """
-
-    layers: int
-    sequential: int
-    path: int
+    layers: int  # how many have to lie on top of each other
+    sequential: int  # steps that have to wait for each other, in all these layers
+    path: int  # layers or cells on the way from the first token to the last output
 
 
 def reach(kind: LayerType, n: int, k: int = 3, r: int = 8) -> Reach:

@@ -47,37 +47,27 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """One box of the drawing.
+    """One box of the drawing."""
 
-    Attributes:
-        key: its name, "encoder.attention" or "decoder.cross_norm"; each once in a drawing.
-        kind: what it is; boxes of a kind do the same.
-        section: the stack it belongs to, or the prediction above them.
-        inside: the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own.
-        skip: the key of the box whose output is added here, past what is between ("" where nothing is).
-        fed_by: the key of the box whose output goes in here, where that is not the one before it (parallel layers).
-        inputs, output: shapes, without the batch; [n_heads, n_q, n_k] are the attention weights.
-        module: where its parameters are, as an attribute of the model: "encoder.layers[0].self_attention"; "" for none.
-        tensors: name and shape of each, as PyTorch keeps them ([out, in]).
-        copies: how often the model has it.
-        shared: whether these are counted in another box, where they serve first.
-        others: parameters of what other layers have in its place (networks where this has experts, attention without keys);
-            with the last one of a layer are counted the numbers by which layers multiply what leaves them.
-    """
-
-    key: str
-    kind: Kind
-    section: Section
+    key: str  # its name, "encoder.attention" or "decoder.cross_norm"; each once in a drawing
+    kind: Kind  # what it is; boxes of a kind do the same
+    section: Section  # the stack it belongs to, or the prediction above them
     repeated: bool = False
+    # the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own
     inside: str = ""
-    skip: str = ""
+    skip: str = ""  # the key of the box whose output is added here, past what is between ("" where nothing is)
+    # the key of the box whose output goes in here, where that is not the one before it (parallel layers)
     fed_by: str = ""
+    # inputs, output: shapes, without the batch; [n_heads, n_q, n_k] are the attention weights
     inputs: tuple[Dims, ...] = ()
     output: Dims
+    # where its parameters are, as an attribute of the model: "encoder.layers[0].self_attention"; "" for none
     module: str = ""
-    tensors: tuple[tuple[str, Dims], ...] = ()
-    copies: int = 1
-    shared: bool = False
+    tensors: tuple[tuple[str, Dims], ...] = ()  # name and shape of each, as PyTorch keeps them ([out, in])
+    copies: int = 1  # how often the model has it
+    shared: bool = False  # whether these are counted in another box, where they serve first
+    # parameters of what other layers have in its place (networks where this has experts, attention without keys); with
+    # the last one of a layer are counted the numbers by which layers multiply what leaves them
     others: int = 0
 
     @property

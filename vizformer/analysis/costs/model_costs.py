@@ -8,6 +8,14 @@ A multiplication comes with an addition (2 FLOPs), and the backward pass takes t
 Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", section 2.1 (6 N D; there N leaves
 the embeddings out, here it is all parameters, tables included); Korthikanti et al. 2022,
 "Reducing Activation Recomputation in Large Transformer Models", section 4 (activations).
+
+Mixture of experts as arithmetic: every layer has E feed-forward networks, of which each token goes through k.
+
+    total    others + layers (E feedforward + E d_model)        E d_model: the router, one score for each expert
+    active   others + layers (k feedforward + E d_model)
+
+Source: Shazeer et al. 2017, "Outrageously Large Neural Networks", section 2; Jiang et al. 2024, "Mixtral of Experts",
+section 2.1.
 """
 
 from collections.abc import Iterator
@@ -27,8 +35,7 @@ from vizformer.model import Transformer
 from vizformer.model.attention import Attention
 from vizformer.model.initialisation import without_memory
 
-FLOPS_PER_MULTIPLICATION = 6
-"""In training: a multiplication and an addition, forward once and backward twice."""
+FLOPS_PER_MULTIPLICATION = 6  # In training: a multiplication and an addition, forward once and backward twice
 
 
 @lru_cache(maxsize=256)
@@ -96,15 +103,10 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
 
 @dataclass(frozen=True)
 class Activations:
-    """Numbers of a forward pass that the backward pass needs again, for one text of n tokens (in each stack).
+    """Numbers of a forward pass that the backward pass needs again, for one text of n tokens (in each stack)."""
 
-    Attributes:
-        rows: what grows with n: inputs of the matrices and norms, queries, keys, values, hidden layers.
-        maps: the attention maps, which grow with n^2; fused kernels do not keep them.
-    """
-
-    rows: int
-    maps: int
+    rows: int  # what grows with n: inputs of the matrices and norms, queries, keys, values, hidden layers
+    maps: int  # the attention maps, which grow with n^2; fused kernels do not keep them
 
 
 def activations(config: ModelConfig, n: int) -> Activations:
@@ -147,16 +149,12 @@ def activations(config: ModelConfig, n: int) -> Activations:
 
 @dataclass(frozen=True)
 class Overtakes:
-    """From how many tokens on attention takes more multiplications than the feed-forward network of its layer.
+    """From how many tokens on attention takes more multiplications than the feed-forward network of its layer."""
 
-    Attributes:
-        products: only q k^T and pattern v are counted: matrices * d_model * d_ff / (2 n_heads d_head).  Of experts those
-            that a token goes through are counted, not the router.
-        whole: with W_Q, W_K, W_V and W_O; 0 or less: always.
-    """
-
+    # only q k^T and pattern v are counted: matrices * d_model * d_ff / (2 n_heads d_head).  Of experts those that a
+    # token goes through are counted, not the router
     products: float
-    whole: float
+    whole: float  # with W_Q, W_K, W_V and W_O; 0 or less: always
 
 
 def overtakes(config: ModelConfig) -> Overtakes | None:
@@ -175,26 +173,16 @@ def overtakes(config: ModelConfig) -> Overtakes | None:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """What a model costs for texts of n tokens.
+    """What a model costs for texts of n tokens."""
 
-    Attributes:
-        parameters: by "<section>.<kind>".
-        forward: multiplications of one forward over n tokens, with the logits of all of them.
-        activations: numbers that are kept for the backward pass.
-        kv_numbers: keys and values of n tokens; 0 of a model that writes nothing.
-        kv_numbers_per_token: what one more token adds.
-        overtakes: see there; None where no layer has attention.
-        idle: parameters of experts that a token does not go through.
-    """
-
-    parameters: dict[str, int]
+    parameters: dict[str, int]  # by "<section>.<kind>"
     n: int
-    forward: Multiplications
-    activations: Activations
-    kv_numbers: int
-    kv_numbers_per_token: int
-    overtakes: Overtakes | None
-    idle: int = 0
+    forward: Multiplications  # multiplications of one forward over n tokens, with the logits of all of them
+    activations: Activations  # numbers that are kept for the backward pass
+    kv_numbers: int  # keys and values of n tokens; 0 of a model that writes nothing
+    kv_numbers_per_token: int  # what one more token adds
+    overtakes: Overtakes | None  # see there; None where no layer has attention
+    idle: int = 0  # parameters of experts that a token does not go through
 
     @property
     def total(self) -> int:
@@ -238,3 +226,44 @@ def model_cost(config: ModelConfig, n: int) -> ModelCost:
         overtakes(config),
         config.idle_parameters,
     )
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Parameters of a model whose layers have experts: all, of one network (`expert`), of all routers, and `active` ones:
+
+    that a token is multiplied with (embeddings counted whole).
+    """
+
+    total: int
+    active: int
+    expert: int
+    router: int
+
+
+def own_mixture(config: ModelConfig) -> Mixture | None:
+    """The model with the experts that it has; None where it has none.  A shared expert belongs to the other parameters."""
+    if config.n_experts is None:
+        return None
+    total = sum(parameters(config).values())
+    router = config.n_expert_layers * config.n_experts * config.d_model
+    expert = config.network_parameters(config.expert_width)
+    return Mixture(total, total - config.idle_parameters, expert, router)
+
+
+def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
+    """The model with its feed-forward networks taken `experts` times, `top_k` of them used; 1 and 1: as it is.
+
+    One that has experts is taken with one network of width d_ff in each layer in their place.
+
+    Raises:
+        ValueError: fewer than one expert, or more used than there are.
+    """
+    if not 1 <= top_k <= experts:
+        raise ValueError(f"{top_k} of {experts} experts cannot be used")
+    config = config.without_experts()
+    layers = config.depth
+    expert, whole = config.network_parameters(config.d_ff), sum(parameters(config).values())
+    router = layers * experts * config.d_model if experts > 1 else 0
+    others = whole - layers * expert + router
+    return Mixture(others + layers * experts * expert, others + layers * top_k * expert, expert, router)

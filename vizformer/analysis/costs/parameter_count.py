@@ -18,8 +18,7 @@ from vizformer.model import Transformer
 from vizformer.model.initialisation import without_memory
 from vizformer.model.transformer import count_parameters
 
-RATIOS = tuple(range(1, 9))
-"""d_ff over d_model, to be compared."""
+RATIOS = tuple(range(1, 9))  # d_ff over d_model, to be compared
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,7 @@ class Sizes:
         )
 
 
-BASE = Sizes(512, 2048, 6, 6, 37_000)
-"""The base model of Vaswani et al. 2017."""
+BASE = Sizes(512, 2048, 6, 6, 37_000)  # The base model of Vaswani et al. 2017
 
 
 @dataclass(frozen=True)
@@ -105,17 +103,13 @@ def experts_parameters(config: ModelConfig) -> int:
 
 @dataclass(frozen=True)
 class WidthRatio:
-    """A model with another width of its feed-forward networks.
-
-    Attributes:
-        d_ff, feedforward: the width, and the parameters of one network.
-        share: of all its layers' parameters, how many are in these networks.
-    """
+    """A model with another width of its feed-forward networks."""
 
     ratio: int
+    # d_ff, feedforward: the width, and the parameters of one network
     d_ff: int
     feedforward: int
-    share: float
+    share: float  # of all its layers' parameters, how many are in these networks
     model: int
 
 

@@ -36,17 +36,12 @@ class SparseSettings:
 
 @dataclass(frozen=True)
 class SparseCost:
-    """A mask for n tokens.
-
-    Attributes:
-        cells: of the map, that are computed.
-        layers: until what is known of the first token has reached the last one; None: it never does.
-        heard: how many of the n tokens the last one hears of, after 1, 2, ... layers, until it hears of no more.
-    """
+    """A mask for n tokens."""
 
     kind: SparseKind
-    cells: int
-    layers: int | None
+    cells: int  # of the map, that are computed
+    layers: int | None  # until what is known of the first token has reached the last one; None: it never does
+    # how many of the n tokens the last one hears of, after 1, 2, ... layers, until it hears of no more
     heard: tuple[int, ...]
 
 
@@ -62,15 +57,10 @@ def recipe(kind: SparseKind, s: SparseSettings) -> MaskRecipe | None:
 
 @dataclass(frozen=True)
 class Cells:
-    """A mask for n tokens, cell by cell.
+    """A mask for n tokens, cell by cell."""
 
-    Attributes:
-        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is open.
-        kept: why a cell of a mask with global tokens is open (`Kept`); 0 everywhere for the others.
-    """
-
-    reasons: UInt8[ndarray, "n n"]
-    kept: UInt8[ndarray, "n n"]
+    reasons: UInt8[ndarray, "n n"]  # why a cell is blocked (`vizformer.model.Reason`), 0 where it is open
+    kept: UInt8[ndarray, "n n"]  # why a cell of a mask with global tokens is open (`Kept`); 0 everywhere for the others
 
     @property
     def open(self) -> Bool[ndarray, "n n"]:

@@ -23,16 +23,11 @@ from vizformer.generation import Hypothesis
 
 @dataclass(frozen=True)
 class ReadBack:
-    """A translation y of a sentence x.
-
-    Attributes:
-        log_probability: log P(y | x), in nats, its end mark included.
-        back: log P(x | y), the same of the way back.
-    """
+    """A translation y of a sentence x."""
 
     text: str
-    log_probability: float
-    back: float
+    log_probability: float  # log P(y | x), in nats, its end mark included
+    back: float  # log P(x | y), the same of the way back
 
     @property
     def score(self) -> float:

@@ -22,19 +22,12 @@ LONGEST = 12  # tokens of a text that the model writes for a comparison
 
 @dataclass(frozen=True)
 class ForcedRow:
-    """One row of the decoder under teacher forcing.
+    """One row of the decoder under teacher forcing."""
 
-    Attributes:
-        read: the token that stands in this row: the right one, whatever was predicted before.
-        wanted: the token that it is trained to say: the next one of the same text.
-        probability: P(wanted | the tokens up to `read`).
-        best: what the model itself finds most probable, in order.
-    """
-
-    read: Token
-    wanted: Token
-    probability: float
-    best: tuple[Prediction, ...]
+    read: Token  # the token that stands in this row: the right one, whatever was predicted before
+    wanted: Token  # the token that it is trained to say: the next one of the same text
+    probability: float  # P(wanted | the tokens up to `read`)
+    best: tuple[Prediction, ...]  # what the model itself finds most probable, in order
 
     @property
     def loss(self) -> float:
@@ -81,20 +74,14 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
 
 @dataclass(frozen=True)
 class OneError:
-    """The same wrong token at one step, with teacher forcing and running free.
+    """The same wrong token at one step, with teacher forcing and running free."""
 
-    Attributes:
-        rows: the rows of the right text, from the one that says its first token; see `forced_rows`.
-        step: where the wrong token stands, counted from 0.
-        free: what the model writes after it has read its own error: right up to `step`, `wrong` there, its own from then on.
-        whole: `free` as a text, with what it began with.
-    """
-
-    rows: tuple[ForcedRow, ...]
-    step: int
+    rows: tuple[ForcedRow, ...]  # the rows of the right text, from the one that says its first token; see `forced_rows`
+    step: int  # where the wrong token stands, counted from 0
     wrong: Token
+    # what the model writes after it has read its own error: right up to `step`, `wrong` there, its own from then on
     free: tuple[Token, ...]
-    whole: str
+    whole: str  # `free` as a text, with what it began with
 
     @property
     def changed(self) -> int:

@@ -19,16 +19,11 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class Written:
-    """A text and what the model thinks of it.
-
-    Attributes:
-        length: how many, the end mark included.
-        log_probability: sum over the new tokens of log P(token | all before it), in nats: the model's own P, before
-            temperature and cuts.
-    """
+    """A text and what the model thinks of it."""
 
     text: str
-    length: int
+    length: int  # how many, the end mark included
+    # sum over the new tokens of log P(token | all before it), in nats: the model's own P, before temperature and cuts
     log_probability: float
     ended: bool
 

@@ -42,14 +42,10 @@ _NO_WEIGHT = 1e-3  # how far outside of 0..1 rounding may bring a weight
 class AttentionArrays(Arrays):
     """The heads of some layers, over one text; of arrays alone the future is taken for masked where every weight above the
     diagonal of all heads is exactly 0.
-
-    Attributes:
-        layers: what each layer's array is called where it came from.
-        notes: what was taken for what, and rows that do not sum to 1.
     """
 
-    layers: tuple[str, ...] = ()
-    notes: tuple[Message, ...] = ()
+    layers: tuple[str, ...] = ()  # what each layer's array is called where it came from
+    notes: tuple[Message, ...] = ()  # what was taken for what, and rows that do not sum to 1
 
 
 def read_attention(

@@ -20,44 +20,32 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class HeadSlices:
-    """The vectors of one query position on their way through a sublayer of attention.
+    """The vectors of one query position on their way through a sublayer of attention."""
 
-    Attributes:
-        x: the row that the projections read, all d_model numbers of it in every head.
-        q: the query; head h owns the columns h * d_head to (h + 1) * d_head.
-        k, v: key and value at the query's own position; key/value head g owns the columns from g * d_head on.  None in
-            cross-attention, where keys and values belong to other positions.
-        z: what the heads bring back, one after the other.
-        out: z W_O + b_O: the sublayer's output, in which no column belongs to a head.
-    """
-
-    x: Float[ndarray, " d_model"]
-    q: Float[ndarray, " width"]
+    x: Float[ndarray, " d_model"]  # the row that the projections read, all d_model numbers of it in every head
+    q: Float[ndarray, " width"]  # the query; head h owns the columns h * d_head to (h + 1) * d_head
+    # k, v: key and value at the query's own position; key/value head g owns the columns from g * d_head on.  None in
+    # cross-attention, where keys and values belong to other positions
     k: Float[ndarray, " kv_width"] | None
     v: Float[ndarray, " v_width"] | None
-    z: Float[ndarray, " z_width"]
-    out: Float[ndarray, " d_model"]
+    z: Float[ndarray, " z_width"]  # what the heads bring back, one after the other
+    out: Float[ndarray, " d_model"]  # z W_O + b_O: the sublayer's output, in which no column belongs to a head
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """What a sublayer of attention adds at one position, head by head: out = sum_h z_h W_O^h + b_O.
-
-    Attributes:
-        parts: z_h W_O^h of every head.
-        shares: part . out / |out|^2: how far each part goes in the direction of the whole; with the bias's share they
-            sum to 1, and a part that works against the others has a negative one.
-        proof: the sum, brought to the next point of the residual stream, against what the model recorded there.
-    """
+    """What a sublayer of attention adds at one position, head by head: out = sum_h z_h W_O^h + b_O."""
 
     slices: HeadSlices
-    parts: Float[ndarray, "n_heads d_model"]
+    parts: Float[ndarray, "n_heads d_model"]  # z_h W_O^h of every head
     bias: Float[ndarray, " d_model"] | None
     norms: Float[ndarray, " n_heads"]
     bias_norm: float
+    # part . out / |out|^2: how far each part goes in the direction of the whole; with the bias's share they sum to 1,
+    # and a part that works against the others has a negative one
     shares: Float[ndarray, " n_heads"]
     bias_share: float
-    proof: Proof
+    proof: Proof  # the sum, brought to the next point of the residual stream, against what the model recorded there
 
     def without(self, head: int) -> Float[ndarray, " d_model"]:
         """What the sublayer would add if z of this head were 0: out - z_h W_O^h."""
@@ -105,15 +93,10 @@ def output_matrix(checkpoint: Checkpoint, trace: Trace, site: str) -> dict[str, 
 
 @dataclass(frozen=True)
 class KeyContributions:
-    """What comes back from every key through one head, for one query.
+    """What comes back from every key through one head, for one query."""
 
-    Attributes:
-        weights: the attention weights a_j.
-        norms: |a_j v_j W_O^h|: how long the vector is that arrives from key j.
-    """
-
-    weights: Float[ndarray, " n_k"]
-    norms: Float[ndarray, " n_k"]
+    weights: Float[ndarray, " n_k"]  # the attention weights a_j
+    norms: Float[ndarray, " n_k"]  # |a_j v_j W_O^h|: how long the vector is that arrives from key j
 
     @property
     def value_norms(self) -> Float[ndarray, " n_k"]:

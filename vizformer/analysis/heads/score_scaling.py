@@ -14,8 +14,7 @@ from vizformer.explain.arrays import float64, softmax
 from vizformer.model.trace import Trace
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-DEVIATIONS = tuple(float(2.0**e) for e in np.arange(-3, 5.01, 0.25))
-"""Standard deviations of scores, 1/8 to 32."""
+DEVIATIONS = tuple(float(2.0**e) for e in np.arange(-3, 5.01, 0.25))  # Standard deviations of scores, 1/8 to 32
 
 PAIRS, QUERIES, KEYS = 2000, 400, 10
 
@@ -50,16 +49,12 @@ def slope(weights: Float[ndarray, "*n m"]) -> Float[ndarray, "*n"]:
 
 @dataclass(frozen=True)
 class Saturation:
-    """What becomes of softmax as the scores spread, for KEYS random scores.
-
-    Attributes:
-        largest: the largest weight, the median over the queries.
-        slopes: `slope`, the median over the queries.  The median, because the mean is carried by the few queries whose
-            two best keys happen to tie: what a typical query gets to learn from is what counts.
-    """
+    """What becomes of softmax as the scores spread, for KEYS random scores."""
 
     deviations: Float[ndarray, " m"]
-    largest: Float[ndarray, " m"]
+    largest: Float[ndarray, " m"]  # the largest weight, the median over the queries
+    # `slope`, the median over the queries.  The median, because the mean is carried by the few queries whose two best
+    # keys happen to tie: what a typical query gets to learn from is what counts
     slopes: Float[ndarray, " m"]
 
     def at(self, deviation: float) -> tuple[float, float]:

@@ -1,8 +1,18 @@
-"""Does cross-attention find the word that is being translated?"""
+"""Does cross-attention find the word that is being translated?
 
-from collections.abc import Sequence
+A map of tokens becomes one of words: what a word of several pieces attends to, and what attends to it.
+
+    word map[a, b] = mean over the pieces i of query word a of  sum over the pieces j of key word b of  A[i, j]
+
+Attention to a word is attention to any of its pieces, so these are added; a query word asks once with each of its
+pieces, so these are averaged.  Rows of a softmax then still sum to 1.
+
+Source: Clark et al. 2019, "What Does BERT Look At?", section 4.1.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +24,27 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model.trace import Trace
 from vizformer.text import Token
+
+
+def word_starts(words: Sequence[int | None], opened: Collection[int] = ()) -> Int[ndarray, " n_words"]:
+    """Where the words of a text begin: neighbours of the same word are one, but for the words that are `opened`.
+
+    `words`: of each token the index of its word, None for one that stands for itself; the pieces of `opened` stay apart.
+    """
+    parts = [0] if words else []
+    for index, (before, here) in enumerate(pairwise(words), start=1):
+        if here is None or here != before or here in opened:
+            parts.append(index)
+    return np.array(parts, dtype=np.int64)
+
+
+def word_map(
+    weights: Float[ndarray, "*maps n_q n_k"], queries: Int[ndarray, " query_words"], keys: Int[ndarray, " key_words"]
+) -> Float[ndarray, "*maps query_words key_words"]:
+    """The map of words; see the module."""
+    summed = np.add.reduceat(weights.astype(np.float64), keys, axis=-1)
+    pieces = np.diff(queries, append=weights.shape[-2])
+    return np.add.reduceat(summed, queries, axis=-2) / pieces[:, None]
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,11 @@ RunMask = Literal["own", "causal", "window", "open"]
 
 @dataclass(frozen=True)
 class Leak:
-    """How far two forwards over as many tokens are apart.
+    """How far two forwards over as many tokens are apart."""
 
-    Attributes:
-        stream: largest |difference| of the residual stream, before the first layer (row 0) and after each layer
-            [n_layers + 1, n].
-        outputs: the same of the stack's output (after the final norm, where there is one) [n].
-    """
-
+    # largest |difference| of the residual stream, before the first layer (row 0) and after each layer [n_layers + 1, n]
     stream: Float[ndarray, "points n"]
-    outputs: Float[ndarray, " n"]
+    outputs: Float[ndarray, " n"]  # the same of the stack's output (after the final norm, where there is one) [n]
 
     @property
     def moved(self) -> tuple[int, ...]:

@@ -161,25 +161,15 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a big negative number does in place of -inf, in a precision.
+    """What a big negative number does in place of -inf, in a precision."""
 
-    Attributes:
-        precision: of scores and mask.
-        how: "fill" sets the blocked scores to it (`masked_fill`), "add" adds it to them.
-        value: the number; None for the smallest finite one of the precision.
-        stored: what becomes of `value` in that precision.
-        refused: whether PyTorch raises instead.
-        blocked_weight: the weight that blocked cells of the row get together; NaN where the row is NaN.
-        blind_weight: the same for a row in which everything is blocked.
-    """
-
-    precision: Precision
-    how: How
-    value: float | None
-    stored: float
-    refused: bool = False
-    blocked_weight: float = 0.0
-    blind_weight: float = 0.0
+    precision: Precision  # of scores and mask
+    how: How  # "fill" sets the blocked scores to it (`masked_fill`), "add" adds it to them
+    value: float | None  # the number; None for the smallest finite one of the precision
+    stored: float  # what becomes of `value` in that precision
+    refused: bool = False  # whether PyTorch raises instead
+    blocked_weight: float = 0.0  # the weight that blocked cells of the row get together; NaN where the row is NaN
+    blind_weight: float = 0.0  # the same for a row in which everything is blocked
 
 
 WAYS: tuple[tuple[How, float | None], ...] = (

@@ -142,14 +142,10 @@ def mean_largest(weights: Float[ndarray, "n_q n_k"]) -> float:
 
 @dataclass(frozen=True)
 class Sums:
-    """What the rows of a head's weights sum to.
+    """What the rows of a head's weights sum to."""
 
-    Attributes:
-        off: the largest |sum - 1|.
-        least, most: of the sums where each weight is first rounded to one digit, as it is printed.
-    """
-
-    off: float
+    off: float  # the largest |sum - 1|
+    # least, most: of the sums where each weight is first rounded to one digit, as it is printed
     least: float
     most: float
 

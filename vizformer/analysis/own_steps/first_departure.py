@@ -212,19 +212,12 @@ def _blocked(values: ndarray) -> ndarray:
 
 @dataclass(frozen=True)
 class Picture:
-    """Where a step departs: one matrix of differences, cut to what can be drawn.
+    """Where a step departs: one matrix of differences, cut to what can be drawn."""
 
-    Attributes:
-        values: given - computed, with infinities as NaN.
-        head: the head with the largest difference, where there are heads.
-        first_column: the column of the model that is drawn first.
-        worst: row and column (of the model) of the largest difference.
-    """
-
-    values: Float[ndarray, "rows columns"]
-    head: int | None
-    first_column: int
-    worst: tuple[int, int]
+    values: Float[ndarray, "rows columns"]  # given - computed, with infinities as NaN
+    head: int | None  # the head with the largest difference, where there are heads
+    first_column: int  # the column of the model that is drawn first
+    worst: tuple[int, int]  # row and column (of the model) of the largest difference
 
 
 def picture(given: ndarray, value: ndarray, columns: int = 48) -> Picture:

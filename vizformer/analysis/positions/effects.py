@@ -1,4 +1,4 @@
-"""What can be measured of ways to tell positions: tokens in another order, effects on scores."""
+"""What can be measured of ways to tell positions: tokens in another order, two moved on together, effects on scores."""
 
 import random
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vizformer.config import ModelConfig
-from vizformer.model import Trace, Transformer
+from vizformer.model import AttentionRecord, Trace, Transformer
 from vizformer.model.initialisation import without_memory
 from vizformer.model.positions import alibi_bias, alibi_slopes, relative_buckets, relative_positions
 from vizformer.options.positions import Positions
@@ -70,21 +70,14 @@ def position_tables(model: Transformer) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """The output rows of a text and of the same tokens in another order.
+    """The output rows of a text and of the same tokens in another order."""
 
-    Attributes:
-        before: [n, d_model], row i the output at position i.
-        after: [n, d_model], row p the output at position p of the reordered text.
-        order: which token of the text stands at position p afterwards.
-        moved: [n], for token i of the text the largest |difference| between its two output rows.
-        sets: how far the two sets of rows are apart: the largest |difference| of any row to the nearest row of the
-            other set (0 up to rounding if they are the same rows in another order).
-    """
-
-    before: Float[np.ndarray, "n d_model"]
-    after: Float[np.ndarray, "n d_model"]
-    order: tuple[int, ...]
-    moved: Float[np.ndarray, " n"]
+    before: Float[np.ndarray, "n d_model"]  # [n, d_model], row i the output at position i
+    after: Float[np.ndarray, "n d_model"]  # [n, d_model], row p the output at position p of the reordered text
+    order: tuple[int, ...]  # which token of the text stands at position p afterwards
+    moved: Float[np.ndarray, " n"]  # [n], for token i of the text the largest |difference| between its two output rows
+    # how far the two sets of rows are apart: the largest |difference| of any row to the nearest row of the other set (0
+    # up to rounding if they are the same rows in another order)
     sets: float
 
     @property
@@ -206,18 +199,13 @@ def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_
 
 @dataclass(frozen=True)
 class RotaryPair:
-    """A query and a key of a head, turned by their positions.
+    """A query and a key of a head, turned by their positions."""
 
-    Attributes:
-        query, key: the chosen pair of numbers of each, before and after [2].
-        part: what this pair adds to q.k.
-        score: q.k / sqrt(d_head), over all pairs.
-    """
-
+    # query, key: the chosen pair of numbers of each, before and after [2]
     query: tuple[Float[np.ndarray, " 2"], Float[np.ndarray, " 2"]]
     key: tuple[Float[np.ndarray, " 2"], Float[np.ndarray, " 2"]]
-    part: float
-    score: float
+    part: float  # what this pair adds to q.k
+    score: float  # q.k / sqrt(d_head), over all pairs
 
 
 def rotary_pair(
@@ -292,3 +280,30 @@ def running_mean(curve: Float[np.ndarray, " n"], width: int, border: int) -> Flo
         first, last = np.maximum(places - width // 2, 0), np.minimum(places + width // 2 + 1, len(side))
         sides.append((sums[last] - sums[first]) / (last - first))
     return np.concatenate(sides)
+
+
+@torch.inference_mode()
+def moved_scores(
+    model: Transformer, query_id: int, key_id: int, distance: int, furthest: int
+) -> Float[np.ndarray, "n_heads moves"]:
+    """The score in the first layer of a token at place distance + s for another one at place s, for s = 0..furthest.
+
+    score(s) = f_q(x_query, distance + s) . f_k(x_key, s) / sqrt(d_head) + bias.  In the first layer a query and a key
+    depend on their own token and place alone, so that all places are read from two texts: one token, over and over.
+    """
+    n = furthest + distance + 1
+    asks, answers = (_first_record(model, [id] * n) for id in (query_id, key_id))
+    scores = []
+    for head in range(asks.n_heads):
+        q, k = asks.q[head].double(), answers.k[answers.kv_head(head)].double()
+        score = (q[distance:] * k[: furthest + 1]).sum(-1) * asks.scale
+        if asks.position_bias is not None:
+            score = score + asks.position_bias[head].diagonal(-distance)
+        scores.append(score)
+    return torch.stack(scores).numpy()
+
+
+def _first_record(model: Transformer, ids: Sequence[int]) -> AttentionRecord:
+    trace = Trace()
+    model.decode(torch.tensor([list(ids)]), trace=trace)
+    return trace["decoder.0.self"]

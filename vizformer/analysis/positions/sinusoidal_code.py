@@ -48,23 +48,14 @@ def shift_matrix(k: int, d_model: int) -> Float[np.ndarray, "d_model d_model"]:
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """What the first n rows of the sinusoidal code have in common, measured on the rows themselves.
+    """What the first n rows of the sinusoidal code have in common, measured on the rows themselves."""
 
-    Attributes:
-        largest: largest |entry|; never above 1.
-        norms: smallest and largest length of a row; both sqrt(d_model / 2).
-        closest: smallest distance between two different rows, and how far apart these stand.
-        spread: by how much PE(i).PE(j) differs at most among pairs with the same i - j.
-        asymmetry: by how much PE(i).PE(j) and PE(j).PE(i) differ at most.
-        shift_error: largest |PE(pos + k) - R(k) PE(pos)| over all pos, for the k asked for.
-    """
-
-    largest: float
-    norms: tuple[float, float]
-    closest: tuple[float, int]
-    spread: float
-    asymmetry: float
-    shift_error: float
+    largest: float  # largest |entry|; never above 1
+    norms: tuple[float, float]  # smallest and largest length of a row; both sqrt(d_model / 2)
+    closest: tuple[float, int]  # smallest distance between two different rows, and how far apart these stand
+    spread: float  # by how much PE(i).PE(j) differs at most among pairs with the same i - j
+    asymmetry: float  # by how much PE(i).PE(j) and PE(j).PE(i) differ at most
+    shift_error: float  # largest |PE(pos + k) - R(k) PE(pos)| over all pos, for the k asked for
 
 
 def code_facts(n: int, d_model: int, k: int = 1) -> CodeFacts:

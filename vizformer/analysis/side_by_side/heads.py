@@ -1,4 +1,4 @@
-"""How far the heads of two runs are from one another: the Jensen-Shannon divergence of their rows.
+"""How far heads and answers of two runs are from one another: the Jensen-Shannon divergence of their rows.
 
 For the weights p and q that a head gives to the keys in the same row of both runs, with m = (p + q) / 2,
 
@@ -21,10 +21,13 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.heads.maps import Kind, site_name
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.errors import TraceError
+from vizformer.model.input_check import row_at
 from vizformer.model.records import AttentionRecord
+from vizformer.text import Token
 
 AT_ONCE = 2**21  # weights of a head that are held at once, of each run
 
@@ -148,3 +151,56 @@ def _window(
         record = record.of_queries(queries.start, queries.stop)
     columns = slice(None) if keys is None else slice(keys.start, keys.stop)
     return record.pattern(head)[:, columns].float().cpu().numpy(), record.reason(head)[:, columns].cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A token, and the probability that each run gives it."""
+
+    token: Token
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What both runs say: the most probable tokens of either, and the Jensen-Shannon divergence of the two, in bits."""
+
+    tokens: tuple[Answer, ...]
+    divergence: float
+
+
+@torch.inference_mode()
+def two_answers(runs: TwoRuns, row: int, other_row: int | None = None, count: int = 5) -> Answers:
+    """The `count` most probable tokens of each run, with the probability that the other one gives them.
+
+    p = softmax(logits[row]); a token that only one vocabulary has is impossible for the other model.
+    """
+    rows = row, row if other_row is None else other_row
+    p, q = (
+        torch.softmax(trace.logits[row_at(at, len(trace.logits))].double().cpu(), dim=-1)
+        for trace, at in zip((runs.trace, runs.other), rows, strict=True)
+    )
+    size = max(len(p), len(q))
+    p, q = (torch.cat([one, torch.zeros(size - len(one), dtype=one.dtype)]) for one in (p, q))
+    both = ((runs.first, p), (runs.second, q))
+    best = {int(id) for model, one in both for id in writable(model, one).topk(min(count, size)).indices}
+    ids = sorted(best, key=lambda id: (-max(float(p[id]), float(q[id])), id))
+    return Answers(
+        tuple(Answer(token, float(p[token.id]), float(q[token.id])) for token in _tokens(runs, ids)),
+        float(divergence(p, q)),
+    )
+
+
+def differing_rows(runs: TwoRuns) -> tuple[int, ...]:
+    """The leading rows of the output in which the two runs find different tokens most probable."""
+    both = ((runs.first, runs.trace), (runs.second, runs.other))
+    first, second = (writable(model, trace.logits).argmax(-1).cpu() for model, trace in both)
+    n = min(len(first), len(second))
+    return tuple((first[:n] != second[:n]).nonzero()[:, 0].tolist())
+
+
+def _tokens(runs: TwoRuns, ids: list[int]) -> list[Token]:
+    """By the first model's vocabulary, and by the second one's what the first one lacks."""
+    known = runs.first.model.config.vocab_size
+    return [(runs.first if id < known else runs.second).tokenizer.tokens([id])[0] for id in ids]

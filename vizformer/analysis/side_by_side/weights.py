@@ -34,8 +34,7 @@ CHEAP = 4 * 10**9  # multiplications for the singular values of one matrix: well
 SINGULAR = 3  # of the largest that are told
 AT_ONCE = 2**16  # numbers that are worked on at once: they stay in the processor's cache
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
-PARTS = (*MATRICES, "feedforward", "norms")
-"""The parts of a layer, as columns of `MovedWeights.grid`."""
+PARTS = (*MATRICES, "feedforward", "norms")  # The parts of a layer, as columns of `MovedWeights.grid`
 _TOKENS = {"embedding.weight", "source_embedding.weight", "unembedding.weight", "logit_bias", "prediction.logit_bias"}
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(?:(self|cross)_attention\.)?(?:relative\.)?(\w+)")
 _HALVES = (torch.float16, torch.bfloat16)

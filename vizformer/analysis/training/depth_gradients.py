@@ -36,15 +36,10 @@ WIDTH, ROWS = 64, 12  # d_model, tokens
 
 @dataclass(frozen=True)
 class Untrained:
-    """An encoder of some depth before any training.
+    """An encoder of some depth before any training."""
 
-    Attributes:
-        gradients: |dL/dW_in| of every layer.
-        likeness: mean cosine of two different rows of the output; 1: all tokens have become the same.
-    """
-
-    gradients: Float[ndarray, " depth"]
-    likeness: float
+    gradients: Float[ndarray, " depth"]  # |dL/dW_in| of every layer
+    likeness: float  # mean cosine of two different rows of the output; 1: all tokens have become the same
 
 
 def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:

@@ -28,24 +28,15 @@ KINDS = ("W_Q", "W_K", "W_V", "W_O", "W_Q'", "W_K'", "W_V'", "W_O'", "W_1", "W_2
 
 @dataclass(frozen=True)
 class StepGradient:
-    """The gradients of one step.
-
-    Attributes:
-        layers: "encoder.0", ..., the rows of `norms`.
-        kinds: the matrices that the model has, of `KINDS`; the columns of `norms`.
-        norms: |g_W|; NaN where a layer has no such matrix.
-        table: |g| of the table of embeddings.
-        table_rows: how many of its rows have a gradient that is not 0.
-        total: the norm of all gradients together, which is what is clipped.
-    """
+    """The gradients of one step."""
 
     loss: float
-    layers: tuple[str, ...]
-    kinds: tuple[str, ...]
-    norms: Float[ndarray, "layers kinds"]
-    table: float
-    table_rows: int
-    total: float
+    layers: tuple[str, ...]  # "encoder.0", ..., the rows of `norms`
+    kinds: tuple[str, ...]  # the matrices that the model has, of `KINDS`; the columns of `norms`
+    norms: Float[ndarray, "layers kinds"]  # |g_W|; NaN where a layer has no such matrix
+    table: float  # |g| of the table of embeddings
+    table_rows: int  # how many of its rows have a gradient that is not 0
+    total: float  # the norm of all gradients together, which is what is clipped
 
     @property
     def largest(self) -> tuple[int, int]:

@@ -12,24 +12,17 @@ from numpy import ndarray
 
 from vizformer.config import ModelConfig
 
-CHECKPOINTS_APART = 50
-"""Updates between two of the last checkpoints of a training, whose mean is taken."""
+CHECKPOINTS_APART = 50  # Updates between two of the last checkpoints of a training, whose mean is taken
 
 
 @dataclass(frozen=True)
 class SmoothingMarks:
-    """Trainings with one label smoothing; all measured on held-out sentences, without smoothing.
+    """Trainings with one label smoothing; all measured on held-out sentences, without smoothing."""
 
-    Attributes:
-        steps: after which the held-out sentences were looked at.
-        perplexities: e^loss there, the loss being the mean over the seeds.
-        right: how often that token is the right one.
-    """
-
-    steps: tuple[int, ...]
-    perplexities: Float[ndarray, " steps"]
+    steps: tuple[int, ...]  # after which the held-out sentences were looked at
+    perplexities: Float[ndarray, " steps"]  # e^loss there, the loss being the mean over the seeds
     sure: float
-    right: float
+    right: float  # how often that token is the right one
     bleus: tuple[float, ...]
 
     @property
@@ -113,16 +106,12 @@ def left_out_curves(notes: Mapping[str, Any]) -> dict[str, LeftOutCurves]:
 
 @dataclass(frozen=True)
 class WidthLosses:
-    """A model with d_ff = `ratio` times d_model, trained once for each seed.
-
-    Attributes:
-        losses: on held-out letters, nats a letter, seed by seed.
-    """
+    """A model with d_ff = `ratio` times d_model, trained once for each seed."""
 
     layers: int
     ratio: int
     parameters: int
-    losses: tuple[float, ...]
+    losses: tuple[float, ...]  # on held-out letters, nats a letter, seed by seed
     read: float
     seconds: float
 
@@ -164,22 +153,16 @@ def width_losses(notes: Mapping[str, Any]) -> dict[str, tuple[WidthLosses, ...]]
 
 @dataclass(frozen=True)
 class TaskAccuracies:
-    """Models of one mixer that learned one task, a training for each seed.
-
-    Attributes:
-        rows: of an update.
-        lengths: pairs to be looked up, or tokens to be copied.
-        accuracies: the share of right answers.
-    """
+    """Models of one mixer that learned one task, a training for each seed."""
 
     mixer: str
     config: ModelConfig
     parameters: int
     updates: int
-    rows: int
+    rows: int  # of an update
     seeds: tuple[int, ...]
-    lengths: tuple[int, ...]
-    accuracies: Float[ndarray, "seeds lengths"]
+    lengths: tuple[int, ...]  # pairs to be looked up, or tokens to be copied
+    accuracies: Float[ndarray, "seeds lengths"]  # the share of right answers
 
     @property
     def mean(self) -> Float[ndarray, " lengths"]:

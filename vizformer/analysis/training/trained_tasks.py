@@ -18,21 +18,14 @@ from vizformer.training.tasks import BOS, EOS, MARKS
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """How a model deals with one question of its task.
-
-    Attributes:
-        right: the right answer's symbols, with the end mark where there is one.
-        probabilities: of every symbol at every place of the right answer.
-        maps: all heads while the model reads the question and the right answer.
-        tokens: what stands at the rows and columns of the maps, by stack.
-    """
+    """How a model deals with one question of its task."""
 
     own: str
-    right: tuple[str, ...]
-    probabilities: Float32[ndarray, "symbols places"]
+    right: tuple[str, ...]  # the right answer's symbols, with the end mark where there is one
+    probabilities: Float32[ndarray, "symbols places"]  # of every symbol at every place of the right answer
     symbols: tuple[str, ...]
-    maps: dict[Kind, HeadMaps]
-    tokens: dict[str, tuple[Token, ...]]
+    maps: dict[Kind, HeadMaps]  # all heads while the model reads the question and the right answer
+    tokens: dict[str, tuple[Token, ...]]  # what stands at the rows and columns of the maps, by stack
 
 
 def task_answer(checkpoint: Checkpoint, plan: Plan, text: str) -> TaskAnswer:

@@ -22,18 +22,12 @@ from vizformer.model.initialisation import without_memory
 
 @dataclass(frozen=True)
 class Lookup:
-    """A row of the table E, taken out of it and computed as a product.
+    """A row of the table E, taken out of it and computed as a product."""
 
-    Attributes:
-        row: E[id], [d_model].
-        product: one_hot(id) E, [d_model], in the table's own precision.
-        difference: the largest |product - row|.
-        products, copies: numbers multiplied by the product, and copied by the look-up.
-    """
-
-    row: Float[ndarray, " d_model"]
-    product: Float[ndarray, " d_model"]
-    difference: float
+    row: Float[ndarray, " d_model"]  # E[id], [d_model]
+    product: Float[ndarray, " d_model"]  # one_hot(id) E, [d_model], in the table's own precision
+    difference: float  # the largest |product - row|
+    # products, copies: numbers multiplied by the product, and copied by the look-up
     products: int
     copies: int
 
@@ -64,19 +58,12 @@ class Projection:
 
 @dataclass(frozen=True)
 class Norms:
-    """Euclidean lengths of what is added up before the first layer, one for each token.
+    """Euclidean lengths of what is added up before the first layer, one for each token."""
 
-    Attributes:
-        tokens: |E[id]|.
-        positions: |P[pos]|, None where no position vectors are added.
-        factor: sqrt(d_model).
-        scaled: whether the model multiplies E[id] by the factor.
-    """
-
-    tokens: Float[ndarray, " n"]
-    positions: Float[ndarray, " n"] | None
-    factor: float
-    scaled: bool
+    tokens: Float[ndarray, " n"]  # |E[id]|
+    positions: Float[ndarray, " n"] | None  # |P[pos]|, None where no position vectors are added
+    factor: float  # sqrt(d_model)
+    scaled: bool  # whether the model multiplies E[id] by the factor
 
     def entering(self, scaled: bool) -> Float[ndarray, " n"]:
         """The lengths of the token vectors as they are added up: times the factor if `scaled`."""

@@ -31,19 +31,13 @@ MOST = 5  # places in the corpus that are kept for each neuron
 
 @dataclass(frozen=True)
 class Firing:
-    """The neurons of one token, those that write most first.
-
-    Attributes:
-        lengths: |row of W_out| of each.
-        written: |value| times that length: the length of what it adds.
-        given: what the code reads: the numbers of all neurons, and W_out.
-    """
+    """The neurons of one token, those that write most first."""
 
     neurons: Int[ndarray, " count"]
     values: Float[ndarray, " count"]
-    lengths: Float[ndarray, " count"]
-    written: Float[ndarray, " count"]
-    given: dict[str, Tensor]
+    lengths: Float[ndarray, " count"]  # |row of W_out| of each
+    written: Float[ndarray, " count"]  # |value| times that length: the length of what it adds
+    given: dict[str, Tensor]  # what the code reads: the numbers of all neurons, and W_out
 
 
 def layer_numbers(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int) -> FeedForwardNumbers:
@@ -94,15 +88,11 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True)
 class Raised:
-    """What raises the neurons of a stack most.
+    """What raises the neurons of a stack most."""
 
-    Attributes:
-        values: the largest numbers that each neuron hands on, falling [n_layers, d_ff, MOST].
-        places: where in the corpus (text, position).
-    """
-
+    # the largest numbers that each neuron hands on, falling [n_layers, d_ff, MOST]
     values: Float[ndarray, "n_layers d_ff most"]
-    places: Int[ndarray, "n_layers d_ff most 2"]
+    places: Int[ndarray, "n_layers d_ff most 2"]  # where in the corpus (text, position)
     tokens: tuple[tuple[str, ...], ...]
 
     def of(self, layer: int, neuron: int) -> list[tuple[float, Occurrence]]:

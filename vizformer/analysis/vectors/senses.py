@@ -19,19 +19,14 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class SenseGap:
-    """Mean cosines of a word's vectors: place 0 is the layers' input, place l + 1 is after layer l.
+    """Mean cosines of a word's vectors: place 0 is the layers' input, place l + 1 is after layer l."""
 
-    Attributes:
-        sentences: of each frame the sentence with the first sense and the one with the second.
-        same: between two frames in the same sense.
-        different: between two frames in different senses.
-        chance: of all ways in which coins could say which sentence of a frame has which sense, the share in which
-            `same - different` is at least as large (an exact permutation test).
-    """
-
+    # of each frame the sentence with the first sense and the one with the second
     sentences: tuple[tuple[Sentence, Sentence], ...]
-    same: Float[ndarray, " places"]
-    different: Float[ndarray, " places"]
+    same: Float[ndarray, " places"]  # between two frames in the same sense
+    different: Float[ndarray, " places"]  # between two frames in different senses
+    # of all ways in which coins could say which sentence of a frame has which sense, the share in which `same -
+    # different` is at least as large (an exact permutation test)
     chance: Float[ndarray, " places"]
 
     @property

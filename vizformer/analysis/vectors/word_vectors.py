@@ -4,6 +4,7 @@ Source: Mikolov et al. 2013, "Efficient Estimation of Word Representations in Ve
 brother - he + she); the bundled table is made by `recipes.word_vectors`.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +14,21 @@ from jaxtyping import Float
 from numpy import ndarray
 from safetensors import safe_open
 
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|[\u4e00-\u9fff]")
+
+
+def plain_words(text: str) -> list[str]:
+    """As these vectors take them: runs of English letters, in lower case, and single Chinese characters."""
+    return _WORD.findall(text.lower().replace("’", "'"))
+
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A table of static word vectors.
-
-    Attributes:
-        counts: how often each occurred in the text that the table learned from.
-        unit: the rows, less their mean, each of length 1 [n_words, width].
-    """
+    """A table of static word vectors."""
 
     words: tuple[str, ...]
-    counts: tuple[int, ...]
-    unit: Float[ndarray, "n_words width"]
+    counts: tuple[int, ...]  # how often each occurred in the text that the table learned from
+    unit: Float[ndarray, "n_words width"]  # the rows, less their mean, each of length 1 [n_words, width]
 
     @cached_property
     def rows(self) -> dict[str, int]:

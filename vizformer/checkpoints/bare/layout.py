@@ -22,25 +22,19 @@ _LOSS = re.compile(r"(?:.*\.)?(?:criterion|loss|(?:criterion|loss)_\w+|\w+_(?:cr
 
 @dataclass(frozen=True)
 class Plan:
-    """A model that the tensors may be the weights of.
-
-    Attributes:
-        has_head: whether the weights predict tokens.
-        ties: names under which a tensor is repeated.
-        unused: names of tensors that are not needed -> why.
-        unplaced: names of tensors that have no place -> what they are taken for, where that can be told.
-        fills: parameters of ours for which there is no tensor -> what they are for this shape.
-        made: tensors that stand in the place of others of the file, by name.
-    """
+    """A model that the tensors may be the weights of."""
 
     options: Options
     parts: list[Part]
-    has_head: bool = True
-    ties: Mapping[str, str] = field(default_factory=dict)
-    unused: Mapping[str, Message] = field(default_factory=dict)
+    has_head: bool = True  # whether the weights predict tokens
+    ties: Mapping[str, str] = field(default_factory=dict)  # names under which a tensor is repeated
+    unused: Mapping[str, Message] = field(default_factory=dict)  # names of tensors that are not needed -> why
+    # names of tensors that have no place -> what they are taken for, where that can be told
     unplaced: Mapping[str, Message] = field(default_factory=dict)
+    # parameters of ours for which there is no tensor -> what they are for this shape
     fills: Mapping[str, Callable[[Shape], Tensor]] = field(default_factory=dict)
     assumptions: tuple[Message, ...] = ()
+    # tensors that stand in the place of others of the file, by name
     made: Mapping[str, Made] = field(default_factory=dict)
 
 

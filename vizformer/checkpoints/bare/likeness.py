@@ -55,17 +55,11 @@ _RECURRENT = r"\.?weight_[ih]h_l\d"
 
 
 class Like(NamedTuple):
-    """What tensors look like.
+    """What tensors look like."""
 
-    Attributes:
-        name: a tensor that shows it.
-        what: in words; None where `family` says it.
-        family: the family of `transformers` that has such names; empty for others.
-    """
-
-    name: str
-    what: Message | None
-    family: str = ""
+    name: str  # a tensor that shows it
+    what: Message | None  # in words; None where `family` says it
+    family: str = ""  # the family of `transformers` that has such names; empty for others
     attends: bool = True
 
 

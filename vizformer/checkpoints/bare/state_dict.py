@@ -15,7 +15,6 @@ from vizformer.checkpoints.bare.layout import Layout
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, gpt, meta
 from vizformer.checkpoints.bare.likeness import family, unrecognised
 from vizformer.checkpoints.bare.mapping import renamed_tensors
-from vizformer.checkpoints.bare.mapping.mapping_choice import mapping_for
 from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.bare.structure.assumptions import READ_BY_ROLE
 from vizformer.checkpoints.bare.tokenizers_beside import PARAMS
@@ -27,6 +26,7 @@ from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.questions import KNOWN_CODE, SETTLED, Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
+from vizformer.checkpoints.tensors.role_mapping import mapping_for
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer

@@ -32,16 +32,11 @@ _PIECES = re.compile(r"^(?:##|Ġ|▁)|(?:</w>|@@)$")
 
 @dataclass(frozen=True)
 class Inside:
-    """The tokenizers that a file's vocabularies make.
-
-    Attributes:
-        source: the source's, where that has a vocabulary of its own.
-        roles: ids of special tokens by role, of the target.
-    """
+    """The tokenizers that a file's vocabularies make."""
 
     target: Backend
-    source: Backend | None = None
-    roles: Mapping[str, int] = field(default_factory=dict)
+    source: Backend | None = None  # the source's, where that has a vocabulary of its own
+    roles: Mapping[str, int] = field(default_factory=dict)  # ids of special tokens by role, of the target
     notes: tuple[Message, ...] = ()
 
     @property

@@ -40,17 +40,12 @@ _AT_ONCE = 2**20  # blocks whose scales are looked at together
 
 @dataclass(frozen=True)
 class Steps:
-    """How fine the numbers of tensors are that are quantised in one way.
-
-    Attributes:
-        usual: the root of the mean square of all steps.
-        smallest: the smallest step that is not 0; infinite where there is none.
-    """
+    """How fine the numbers of tensors are that are quantised in one way."""
 
     tensors: int
     largest: float
-    usual: float
-    smallest: float = math.inf
+    usual: float  # the root of the mean square of all steps
+    smallest: float = math.inf  # the smallest step that is not 0; infinite where there is none
 
     @property
     def error(self) -> float:

@@ -5,7 +5,7 @@ What is read is decided by the fields of config.json and the names of the tensor
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from tokenizers import Tokenizer as Backend
@@ -15,7 +15,6 @@ from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, lis
 from vizformer.checkpoints.files.weights import Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE, NAMES
 from vizformer.checkpoints.hugging_face.family import Family, Options
-from vizformer.checkpoints.hugging_face.family_match import match
 from vizformer.checkpoints.hugging_face.fields import Fields, fields_of
 from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     complete_ids,
@@ -23,11 +22,12 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     read_vocabularies,
     tokenizers_of,
 )
+from vizformer.checkpoints.hugging_face.missing_parameters import stored
 from vizformer.checkpoints.hugging_face.rotary import gained
 from vizformer.checkpoints.hugging_face.text_part import INSIDE, family_inside, language_model, left_aside
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.tensors.filling import fill
-from vizformer.checkpoints.tensors.matching import Match
+from vizformer.checkpoints.tensors.matching import Found, Match, fate, match_parts
 from vizformer.checkpoints.tensors.report import NO_HEAD, Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
@@ -38,6 +38,46 @@ from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 from vizformer.model.initialisation import without_memory
 from vizformer.text import Tokenizer
+
+
+def match(
+    family: Family, config: ModelConfig, names: Mapping[str, str], weights: Weights, shapes: Mapping[str, Shape]
+) -> Match:
+    """`names`: the family's name of every tensor -> its name in the file; `shapes`: of our parameters."""
+    prefixed = any(stored.startswith(family.prefix) for stored in names.values())
+
+    spare = {} if family.spare is None else family.spare(config)
+
+    def reason(name: str, tensor: Found) -> Message | None:
+        if name in spare:
+            return spare[name][1]
+        outside = prefixed and not tensor.name.startswith(family.prefix) and not name.startswith(family.head)
+        return _reason(family, name, outside)
+
+    follow = {} if family.computed is None else family.computed(config)
+    others = {name: stored for name, stored in names.items() if name not in follow}
+    for name, (first, __) in spare.items():
+        if name in others and first not in others:
+            others[first] = others.pop(name)
+    made = {} if family.made is None else family.made(config)
+    if family.made_by_names is not None:
+        made = {**made, **family.made_by_names(config, others.keys())}
+    parts = stored(family.weights(config), made)
+    if family.by_names is not None:
+        parts = family.by_names(parts, others.keys())
+    found = match_parts(parts, family.ties(config), reason, others, weights, shapes)
+    computed = [
+        (Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items() if name in names
+    ]
+    fates = [fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
+    return replace(found, fates=(*found.fates, *fates), computed=tuple(computed), made=made)
+
+
+def _reason(family: Family, name: str, outside: bool) -> Message | None:
+    """Why a tensor that no part asked for is not needed; None if it may be."""
+    known = next((note for pattern, note in family.unused.items() if re.fullmatch(pattern, name)), None)
+    return N_("outside the model itself: the head of another task") if known is None and outside else known
+
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
@@ -193,8 +233,8 @@ def _of_generation(folder: Folder) -> dict[str, object]:
 def _our_names(family: Family, weights: Weights) -> dict[str, str]:
     """The family's name of every tensor -> its name in the file: without prefix, without the spelling of old files."""
     names: dict[str, str] = {}
-    for stored in weights.tensors:
-        name = stored.removeprefix(family.prefix)
+    for written in weights.tensors:
+        name = written.removeprefix(family.prefix)
         for pattern, replacement in family.renamed.items():
             name = re.sub(pattern, replacement, name)
         if name in names:
@@ -203,9 +243,9 @@ def _our_names(family: Family, weights: Weights) -> dict[str, str]:
                 "with `transformers`.",
                 file=weights.where,
                 first=shown(names[name]),
-                second=shown(stored),
+                second=shown(written),
             )
-        names[name] = stored
+        names[name] = written
     return names
 
 

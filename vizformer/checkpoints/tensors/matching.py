@@ -45,19 +45,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Match:
-    """What fits and what does not.
+    """What fits and what does not."""
 
-    Attributes:
-        used: what is needed, with where it lies.
-        same: pairs that must hold the same numbers.
-        computed: what is not needed, as it follows from the options, and how.
-        problems: what is missing, of another shape, not floats, or unknown.
-    """
-
-    used: tuple[tuple[Part, Found], ...]
-    same: tuple[tuple[Found, Found], ...]
+    used: tuple[tuple[Part, Found], ...]  # what is needed, with where it lies
+    same: tuple[tuple[Found, Found], ...]  # pairs that must hold the same numbers
     fates: tuple[TensorFate, ...]
-    problems: tuple[Message, ...]
+    problems: tuple[Message, ...]  # what is missing, of another shape, not floats, or unknown
+    # what is not needed, as it follows from the options, and how
     computed: tuple[tuple[Found, Callable[[], Tensor]], ...] = ()
     made: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
 

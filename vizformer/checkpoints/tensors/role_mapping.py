@@ -16,13 +16,15 @@ its own, which are joined.  Roles: `vizformer.checkpoints.bare.mapping.roles`.
 
 import json
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from vizformer.checkpoints.files.untrusted_folder import first_line, listed, shown
+from vizformer.checkpoints.files.untrusted_folder import Folder, damaged, first_line, listed, shown
 from vizformer.checkpoints.tensors.questions import Value
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -214,3 +216,50 @@ def _wrong(where: str, problems: list[Message]) -> CheckpointError:
         file=shown(where),
         problems=listed(problems),
     )
+
+
+class ByHand(NamedTuple):
+    """A mapping, what the report says of it, and whether nobody gave it: it lies beside the weights."""
+
+    mapping: RoleMapping
+    note: Message
+    beside: bool = False
+
+
+def mapping_for(folder: Folder, file: str, given: object = None) -> ByHand | None:
+    """The mapping that counts for a file of weights: the given one, else that beside it; None: there is none.
+
+    `given` is a mapping, a dict, or the path of a TOML file; an empty one leaves aside what lies beside the weights.
+    """
+    if given is None:
+        name = f"{file}{SUFFIX}"
+        if not folder.has(name):
+            return None
+        mapping = from_toml(_text(folder.file(name), name), name)
+        return ByHand(mapping, _note(mapping, shown(name)), beside=True) if mapping.roles else None
+    if isinstance(given, (str, os.PathLike)):
+        path = Path(given)
+        try:
+            text = _text(path, path.name)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                "There is no mapping {file}. Give the path of a TOML file, or a dict.", file=shown(str(given))
+            ) from error
+        mapping = from_toml(text, path.name)
+        return ByHand(mapping, _note(mapping, shown(path.name))) if mapping.roles else None
+    mapping = read(given)
+    note = N_("mapped by hand: the roles of {n} tensors were given when the model was opened", n=len(mapping.roles))
+    return ByHand(mapping, note) if mapping.roles else None
+
+
+def _note(mapping: RoleMapping, where: str) -> Message:
+    return N_("mapped by hand: {file} says the roles of {n} tensors", file=where, n=len(mapping.roles))
+
+
+def _text(path: Path, name: str) -> str:
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise damaged(name, error) from error

@@ -33,19 +33,12 @@ ROWS = 64  # of logits at a time: a row of a large vocabulary takes a megabyte
 
 @dataclass(frozen=True)
 class Asked:
-    """One sequence that a model reads.
+    """One sequence that a model reads."""
 
-    Attributes:
-        source: the ids that the encoder of an encoder-decoder reads; empty for the others.
-        read: the ids of the stack that predicts.
-        rows: those of the logits that are asked.
-        right: the ids that they should say, one a row.
-    """
-
-    source: Sequence[int]
-    read: Sequence[int]
-    rows: Sequence[int]
-    right: Sequence[int]
+    source: Sequence[int]  # the ids that the encoder of an encoder-decoder reads; empty for the others
+    read: Sequence[int]  # the ids of the stack that predicts
+    rows: Sequence[int]  # those of the logits that are asked
+    right: Sequence[int]  # the ids that they should say, one a row
 
 
 def asked(checkpoint: Checkpoint, text: str, mask_id: int | None, *, whole: bool = False) -> list[Asked]:

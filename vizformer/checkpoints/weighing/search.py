@@ -57,21 +57,16 @@ class _EnoughError(Exception):
 
 @dataclass
 class Search:
-    """Combinations of answers to `questions`.
-
-    Attributes:
-        measure: what is found under answers, beside what was found under the present ones, and the model.
-        apart: how much worse the first is than the second.
-        most, until: how many combinations are measured, and until when (`time.monotonic`).
-        heard: called with how many were measured, and how many there may be.
-    """
+    """Combinations of answers to `questions`."""
 
     questions: Sequence[Question]
+    # what is found under answers, beside what was found under the present ones, and the model
     measure: Callable[[Answers, Measured | None], tuple[Measured | None, object]]
-    apart: Callable[[Measured, Measured], Apart]
+    apart: Callable[[Measured, Measured], Apart]  # how much worse the first is than the second
+    # most, until: how many combinations are measured, and until when (`time.monotonic`)
     most: int
     until: float
-    heard: Callable[[int, int], None]
+    heard: Callable[[int, int], None]  # called with how many were measured, and how many there may be
     found: dict[frozenset[tuple[str, Value]], Tried] = field(default_factory=dict)
     complete: bool = False
 

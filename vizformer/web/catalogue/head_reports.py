@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vizformer.analysis.corpus_heads import Corpus, HeadReport
-from vizformer.analysis.corpus_heads.bundled_report import path_of_bundled_report
-from vizformer.analysis.corpus_heads.report_file import read_report
+from vizformer.analysis.corpus_heads.report_file import path_of_bundled_report, read_report
 from vizformer.analysis.corpus_heads.worker import PROGRESS, REPORT, UNREADABLE, Request
 from vizformer.errors import VizformerError
 from vizformer.jobs.queue import Job, JobQueue

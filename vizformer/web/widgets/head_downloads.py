@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vizformer import components, figures
 from vizformer.analysis import Kind, head_maps, site_name
-from vizformer.analysis.heads.words import word_map, word_starts
+from vizformer.analysis.heads.word_alignment import word_map, word_starts
 from vizformer.components import attention
 from vizformer.components.lines import LineSelection
 from vizformer.components.mask import MaskView

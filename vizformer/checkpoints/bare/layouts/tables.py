@@ -34,23 +34,15 @@ WAVES = 1e-3  # float32 angles are that far off at position 5000
 
 @dataclass
 class Tables:
-    """What was found, and what follows from it.
+    """What was found, and what follows from it."""
 
-    Attributes:
-        embedding: the table of tokens, by name; the target's where there are two.
-        open_pair: two tables of tokens of which nothing says which is the source's.
-        final_norm: a norm after the stack that lies beside it, by name.
-        predicts: whether there is an output layer for tokens.
-        other_head: whether there is one for something else.
-        parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`.
-    """
-
-    embedding: str | None = None
-    open_pair: tuple[str, str] | None = None
-    final_norm: str | None = None
-    predicts: bool = False
-    other_head: bool = False
+    embedding: str | None = None  # the table of tokens, by name; the target's where there are two
+    open_pair: tuple[str, str] | None = None  # two tables of tokens of which nothing says which is the source's
+    final_norm: str | None = None  # a norm after the stack that lies beside it, by name
+    predicts: bool = False  # whether there is an output layer for tokens
+    other_head: bool = False  # whether there is one for something else
     options: Options = field(default_factory=lambda: {"tied_unembedding": True})
+    # parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`
     parts: list[Part] = field(default_factory=list)
     ties: dict[str, str] = field(default_factory=dict)
     unused: dict[str, Message] = field(default_factory=dict)

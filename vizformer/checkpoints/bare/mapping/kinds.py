@@ -18,18 +18,13 @@ _LEAST_MATRICES = 3  # of a layer: queries, keys and values
 
 @dataclass(frozen=True)
 class TensorKind:
-    """Tensors with one name but for numbers.
+    """Tensors with one name but for numbers."""
 
-    Attributes:
-        pattern: their name, with # for the number of the layer and * for that of the head.
-        raw: whether they are parameters without a module, which may be multiplied from either side.
-    """
-
-    pattern: str
+    pattern: str  # their name, with # for the number of the layer and * for that of the head
     shape: Shape
     dtype: str
     n: int
-    raw: bool = False
+    raw: bool = False  # whether they are parameters without a module, which may be multiplied from either side
 
 
 def patterns(weights: Weights) -> dict[str, str]:

@@ -26,19 +26,13 @@ MOST_TENSORS = 20_000
 
 @dataclass(frozen=True)
 class Sheet:
-    """The tensors and the roles of a file, side by side.
-
-    Attributes:
-        proposal: the roles as they were read, as far as they were.
-        width: of the rows, as found, or the side that most matrices have.
-        widths: the sides that it may be, the most frequent first.
-    """
+    """The tensors and the roles of a file, side by side."""
 
     kinds: tuple[TensorKind, ...]
-    proposal: RoleMapping
+    proposal: RoleMapping  # the roles as they were read, as far as they were
     both: bool
-    width: int
-    widths: tuple[int, ...]
+    width: int  # of the rows, as found, or the side that most matrices have
+    widths: tuple[int, ...]  # the sides that it may be, the most frequent first
     doubt: Message | None = None
 
 

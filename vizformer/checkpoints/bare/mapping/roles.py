@@ -45,17 +45,12 @@ _FUSED = re.compile(r"(?!.*([qkv]).*\1)[qkv]{2,3}")  # no letter twice
 
 @dataclass(frozen=True)
 class Role:
-    """A module of our model that a module of the file can stand for: a weight, and maybe a bias.
+    """A module of our model that a module of the file can stand for: a weight, and maybe a bias."""
 
-    Attributes:
-        name: of the module, e.g. "layers.#.self_attention.W_Q".
-        kind: a table of rows; a matrix that reads rows, or makes them; a norm of rows, or of the queries of one head.
-        biased: whether it may have a bias.
-    """
-
-    name: str
+    name: str  # of the module, e.g. "layers.#.self_attention.W_Q"
+    # a table of rows; a matrix that reads rows, or makes them; a norm of rows, or of the queries of one head
     kind: Kind
-    biased: bool = True
+    biased: bool = True  # whether it may have a bias
 
     @property
     def in_layers(self) -> bool:

@@ -15,21 +15,15 @@ _MOST_HEADS = 256
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of all attentions and networks of a model.
-
-    Attributes:
-        queries, keys: rows of the matrices of queries, and of keys and values, all heads together.
-        heads: how many there are, where every one has modules of its own, or all have the same.
-        repeated: how often a matrix of one head stands for all of them: 1 where every head has its own numbers.
-        inner: hidden numbers of the feed-forward network; 0 where there is none.
-    """
+    """Of all attentions and networks of a model."""
 
     width: int
+    # queries, keys: rows of the matrices of queries, and of keys and values, all heads together
     queries: int
     keys: int
-    heads: int | None
-    inner: int
-    repeated: int = 1
+    heads: int | None  # how many there are, where every one has modules of its own, or all have the same
+    inner: int  # hidden numbers of the feed-forward network; 0 where there is none
+    repeated: int = 1  # how often a matrix of one head stands for all of them: 1 where every head has its own numbers
 
 
 def width(found: Mapping[str, Module], stacks: Sequence[Stack], used: Sequence[str]) -> int:

@@ -32,33 +32,21 @@ _HEADS = re.compile(r"head", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Projection:
-    """What makes queries, keys or values.
+    """What makes queries, keys or values."""
 
-    Attributes:
-        letters: what its rows hold, in order: "q", "kv", "qkv", ...
-        modules: one for all heads, or one for each, in order.
-    """
-
-    letters: str
-    modules: tuple[str, ...]
+    letters: str  # what its rows hold, in order: "q", "kv", "qkv", ..
+    modules: tuple[str, ...]  # one for all heads, or one for each, in order
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The projections of one attention.
+    """The projections of one attention."""
 
-    Attributes:
-        path: the module that holds them, or the list of its heads.
-        by_head: whether every head has modules of its own.
-        numbered: whether only numbers tell them apart (linears.0 to linears.3).
-        out: the module that makes the result, where a number says so.
-    """
-
-    path: str
+    path: str  # the module that holds them, or the list of its heads
     projections: tuple[Projection, ...]
-    by_head: bool = False
-    numbered: bool = False
-    out: str = ""
+    by_head: bool = False  # whether every head has modules of its own
+    numbered: bool = False  # whether only numbers tell them apart (linears.0 to linears.3)
+    out: str = ""  # the module that makes the result, where a number says so
 
     @property
     def inside(self) -> tuple[str, ...]:

@@ -36,23 +36,15 @@ _LAST = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """The roles of one layer's modules, by their names inside of it.
+    """The roles of one layer's modules, by their names inside of it."""
 
-    Attributes:
-        attentions: "self_attention" and, in a decoder that reads an encoder, "cross_attention".
-        norms: "self_norm", "cross_norm", "feedforward_norm" -> module; empty where none has weights.
-        pair: two norms of which nothing says which is the first.
-        feedforward: "W_in", "W_out" and maybe "W_gate" -> module; empty where there is no such network.
-        gates: two modules of which nothing says which is the gate.
-        assumed: how names were read that could be read in another way.
-    """
-
-    attentions: dict[str, AttentionParts]
-    norms: dict[str, str]
-    pair: tuple[str, str] | None = None
+    attentions: dict[str, AttentionParts]  # "self_attention" and, in a decoder that reads an encoder, "cross_attention"
+    norms: dict[str, str]  # "self_norm", "cross_norm", "feedforward_norm" -> module; empty where none has weights
+    pair: tuple[str, str] | None = None  # two norms of which nothing says which is the first
+    # "W_in", "W_out" and maybe "W_gate" -> module; empty where there is no such network
     feedforward: dict[str, str] = field(default_factory=dict)
-    gates: tuple[str, str] | None = None
-    assumed: tuple[Message, ...] = ()
+    gates: tuple[str, str] | None = None  # two modules of which nothing says which is the gate
+    assumed: tuple[Message, ...] = ()  # how names were read that could be read in another way
 
     def with_gate(self, name: object) -> "Block":
         """The same where this one of the two is the gate."""

@@ -33,14 +33,10 @@ ATTENTION = {"attn", "att", "attention", "mha", "sa", "self", "heads", "attns", 
 
 @dataclass(frozen=True)
 class AttentionParts:
-    """An attention: names of modules inside the layer.
-
-    Attributes:
-        out: what makes the result; a module for every head, or none.
-    """
+    """An attention: names of modules inside the layer."""
 
     attention: Attention
-    out: tuple[str, ...] = ()
+    out: tuple[str, ...] = ()  # what makes the result; a module for every head, or none
     q_norm: str = ""
     k_norm: str = ""
 

@@ -23,22 +23,16 @@ _COUNTED = re.compile(r"(\w*(?:layer|block|encoder|decoder|head|transformer)s?|h
 
 @dataclass(frozen=True)
 class Module:
-    """A weight and a bias, or one of them.
-
-    Attributes:
-        shape: of the weight, else of the bias.
-        raw: whether the weight is a parameter without a module around it, so that x W may be meant as well as W x.
-        own: whether the names are those of a norm that its author wrote (gamma, a_2, ...).
-        flat: whether the tensor is a convolution over one position, [out, in, 1], which is a matrix.
-    """
+    """A weight and a bias, or one of them."""
 
     path: str
     weight: str | None
     bias: str | None
-    shape: Shape
+    shape: Shape  # of the weight, else of the bias
+    # whether the weight is a parameter without a module around it, so that x W may be meant as well as W x
     raw: bool = False
-    own: bool = False
-    flat: bool = False
+    own: bool = False  # whether the names are those of a norm that its author wrote (gamma, a_2, ...)
+    flat: bool = False  # whether the tensor is a convolution over one position, [out, in, 1], which is a matrix
     bias_shape: Shape = ()
 
     def is_like(self, other: "Module") -> bool:

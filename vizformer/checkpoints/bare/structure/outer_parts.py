@@ -32,21 +32,13 @@ _NO_MASK = re.compile(r"(?:.*\.)?(?:masked_bias|IGNORE|mask_value|neg_inf|ignore
 
 @dataclass
 class Buffers:
-    """Tensors that follow from other things.
+    """Tensors that follow from other things."""
 
-    Attributes:
-        unused: their names, and what they are.
-        causal: the name of a mask that blocks what comes after a position.
-        theta: the base of rotary positions, where their frequencies lie in the file.
-        pairs: the name of frequencies as complex numbers, which turn neighbours together.
-        turned: how many numbers of a head are turned.
-    """
-
-    unused: dict[str, Message] = field(default_factory=dict)
-    causal: str = ""
-    theta: float | None = None
-    pairs: str = ""
-    turned: int = 0
+    unused: dict[str, Message] = field(default_factory=dict)  # their names, and what they are
+    causal: str = ""  # the name of a mask that blocks what comes after a position
+    theta: float | None = None  # the base of rotary positions, where their frequencies lie in the file
+    pairs: str = ""  # the name of frequencies as complex numbers, which turn neighbours together
+    turned: int = 0  # how many numbers of a head are turned
 
 
 def buffers(weights: Weights) -> Buffers:

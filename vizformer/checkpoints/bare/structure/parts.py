@@ -20,37 +20,27 @@ Fill = Callable[[Shape], Tensor]
 
 @dataclass(frozen=True)
 class Reading:
-    """How the numbers are laid out.
-
-    Attributes:
-        turned: of modules (False) and raw parameters (True), whether they are [in, out].
-        in_turn: of each letter, one row of every head after the other, and not head by head.
-        rows: how those of several letters lie, where it is not letter by letter:
-            "by_head": of head 0 each letter, then of head 1, ..., and "by_head_number": number by number there;
-            "by_number": row 0 of each letter and head, then row 1 of each, ..., and "by_number_head": head by head there.
-        order: of the letters ("v_k_q", "as_q_k_v"), where it is not that of their name.
-        joined_in_turn: whether what the heads have made is joined number by number, and not head by head.
-        pairs: whether rotary positions turn neighbours together, where ours turn halves.
-        qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
-        shifts: whether theirs have; then one without is a tensor too few.
-        qk_normed: whether queries and keys have norms, which may be without weights.
-    """
+    """How the numbers are laid out."""
 
     sizes: Sizes
     n_heads: int
-    turned: Mapping[bool, bool]
-    in_turn: bool
+    turned: Mapping[bool, bool]  # of modules (False) and raw parameters (True), whether they are [in, out]
+    in_turn: bool  # of each letter, one row of every head after the other, and not head by head
+    # how those of several letters lie, where it is not letter by letter: "by_head": of head 0 each letter, then of head
+    # 1, ..., and "by_head_number": number by number there; "by_number": row 0 of each letter and head, then row 1 of
+    # each, ..., and "by_number_head": head by head there
     rows: str
-    order: str
-    joined_in_turn: bool
-    pairs: bool
+    order: str  # of the letters ("v_k_q", "as_q_k_v"), where it is not that of their name
+    joined_in_turn: bool  # whether what the heads have made is joined number by number, and not head by head
+    pairs: bool  # whether rotary positions turn neighbours together, where ours turn halves
+    # qkv_bias, out_bias, inner_bias: which linear layers of our block have biases
     qkv_bias: bool
     out_bias: bool
     inner_bias: bool
     normed: bool
     shifted: bool
-    shifts: bool
-    qk_normed: bool
+    shifts: bool  # whether theirs have; then one without is a tensor too few
+    qk_normed: bool  # whether queries and keys have norms, which may be without weights
 
     @property
     def d_head(self) -> int:

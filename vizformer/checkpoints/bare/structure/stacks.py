@@ -14,15 +14,10 @@ MOST_LAYERS, MOST_STACKS = 512, 8
 
 @dataclass(frozen=True)
 class Stack:
-    """Layers of one kind.
+    """Layers of one kind."""
 
-    Attributes:
-        prefix: the steps to the list of layers, or to the only layer.
-        layers: of every layer the modules, by their names inside of it.
-    """
-
-    prefix: tuple[str, ...]
-    layers: tuple[Mapping[str, Module], ...]
+    prefix: tuple[str, ...]  # the steps to the list of layers, or to the only layer
+    layers: tuple[Mapping[str, Module], ...]  # of every layer the modules, by their names inside of it
     attentions: tuple[Attention, ...]
     counted: bool = True
 

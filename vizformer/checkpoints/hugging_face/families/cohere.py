@@ -23,8 +23,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
 )
 from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases
-from vizformer.checkpoints.hugging_face.rope_layers import turning_in
-from vizformer.checkpoints.hugging_face.sliding_window import every_nth, windowed_layers
+from vizformer.checkpoints.hugging_face.sliding_window import every_nth, turning_in, windowed_layers
 
 LAYER = {"input_layernorm": ["self_norm", "feedforward_norm"], **ATTENTION, **OUT, **FEEDFORWARD}
 

@@ -27,9 +27,8 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
 )
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
-from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
 from vizformer.checkpoints.hugging_face.rotary import KINDS, TRAINED, of_texts, table_of
-from vizformer.checkpoints.hugging_face.sliding_window import window_fields
+from vizformer.checkpoints.hugging_face.sliding_window import listed_layers, turning_in, window_fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.checkpoints.tokenizers.vocabularies import qwen

@@ -16,9 +16,8 @@ from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
 from vizformer.checkpoints.hugging_face.llama_like import LIKE, attention_bias, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
-from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
 from vizformer.checkpoints.hugging_face.rotary import GAIN, table_of
-from vizformer.checkpoints.hugging_face.sliding_window import FULL
+from vizformer.checkpoints.hugging_face.sliding_window import FULL, listed_layers, turning_in
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
 

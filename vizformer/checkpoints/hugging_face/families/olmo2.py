@@ -24,9 +24,8 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     decoder,
     tensors,
 )
-from vizformer.checkpoints.hugging_face.rope_layers import turning_in
 from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
-from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
+from vizformer.checkpoints.hugging_face.sliding_window import turning_in, windowed_layers
 
 LAYER = {
     **ATTENTION,

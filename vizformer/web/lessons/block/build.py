@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.explain import toy_code
+from vizformer.explain import toy_model
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -16,8 +16,8 @@ from vizformer.web.words.i18n import translate
 lab = Laboratory("block", "build")
 
 
-toy_program = cached(toy_code.toy_program)
-toy_difference = cached(toy_code.toy_difference)
+toy_program = cached(toy_model.toy_program)
+toy_difference = cached(toy_model.toy_difference)
 
 
 @lab.draws

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from vizformer.analysis.costs.model_costs import ModelCost
-from vizformer.analysis.costs.published_models import PUBLISHED
+from vizformer.analysis.costs.paper_results import PUBLISHED
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig

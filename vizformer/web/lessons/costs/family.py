@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from vizformer.analysis.costs import experts
+from vizformer.analysis.costs import model_costs
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
 from vizformer.config import ModelConfig
@@ -47,8 +47,8 @@ W_gate, W_in, W_out = torch.randn(3, {d}, {d})
 swiglu = (F.silu(x @ W_gate) * (x @ W_in)) @ W_out"""
 
 
-mixture = cached(experts.mixture)
-own_mixture = cached(experts.own_mixture)
+mixture = cached(model_costs.mixture)
+own_mixture = cached(model_costs.own_mixture)
 
 
 @lab.draws

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.head_roles import ASKED, KINDS, MODEL, HeadRoles, roles_of_heads
-from vizformer.analysis.corpus_heads.bundled_report import digest
+from vizformer.analysis.corpus_heads.report_file import digest
 from vizformer.assets import asset
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.positions import moved_pair
+from vizformer.analysis.positions import effects
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.options.positions import Positions
@@ -34,9 +34,7 @@ def moved_scores(subject: Subject, m: int, n: int) -> dict[Positions, np.ndarray
     """The score of the pair (m, n) of the text's words under each scheme, where both are moved on by 0, 1, ... places."""
     query, key, vocab_size = words_only(subject)[m].id, words_only(subject)[n].id, subject.config.input_vocab_size
     return {
-        scheme: moved_pair.moved_scores(small(scheme, vocab_size, True, trained=True), query, key, m - n, FURTHEST)[
-            HEAD
-        ]
+        scheme: effects.moved_scores(small(scheme, vocab_size, True, trained=True), query, key, m - n, FURTHEST)[HEAD]
         for scheme in SCHEMES
     }
 

@@ -4,11 +4,10 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.vectors.word_vectors import WordVectors, read_word_vectors
+from vizformer.analysis.vectors.word_vectors import WordVectors, plain_words, read_word_vectors
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Row, numbers
-from vizformer.text.word_splitting import plain_words
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
