@@ -164,7 +164,6 @@ def sweep(
         means: what takes the place of parts (`mean_outputs`); zero where nothing is said.
         parts: those of the model where nothing is said.
         loss: whether it is measured: of a large vocabulary it takes as long as all else.
-        heard: is told after each batch how many are done, and how many there are; what it raises ends the sweep.
 
     Raises:
         TraceError: no such row, token or part.

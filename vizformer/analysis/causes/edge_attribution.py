@@ -174,7 +174,6 @@ def edge_scores(
 
     Args:
         steps: of the integral; more where a softmax is sharp.
-        heard: is told after each gradient how many are done, and how many there are; what it raises ends it.
 
     Raises:
         TraceError: fewer than two pairs can be read, or a model whose edges cannot be followed (`ModelGraph`).

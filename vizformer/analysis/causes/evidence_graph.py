@@ -139,11 +139,7 @@ class Removed(NamedTuple):
 def taken_out(
     checkpoint: Checkpoint, trace: Trace, found: Evidence, *, heard: Heard | None = None
 ) -> tuple[Removed, ...]:
-    """What becomes of the answer without each edge, one after the other, in batches.
-
-    Args:
-        heard: is told after each batch how many are done, and how many there are; what it raises ends it.
-    """
+    """What becomes of the answer without each edge, one after the other, in batches."""
 
     def judge(logits: Float[Tensor, "b vocab_size"]) -> Float[ndarray, "4 b"]:
         p = logits.double().softmax(-1)

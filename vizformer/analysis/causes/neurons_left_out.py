@@ -84,7 +84,6 @@ def neuron_sweep(
     Args:
         means: what takes the place of each neuron (`mean_neurons`); zero where nothing is said.
         neurons: all of the network where nothing is said.
-        heard: is told after each batch how many are done, and how many there are; what it raises ends the sweep.
 
     Raises:
         TraceError: no such layer, neuron, row or token; a layer of experts; a trace in which numbers were set by hand.

@@ -104,7 +104,6 @@ def patch_runs(
 
     Args:
         layers: of the attention, those of the table; all where nothing is said.  The stream always has all its points.
-        heard: is told after each batch how many forwards are done, and how many there are; what it raises ends it.
 
     Raises:
         TraceError: the model has no such attention, or no such layer.

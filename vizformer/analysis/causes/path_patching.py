@@ -98,7 +98,6 @@ def path_patch_runs(
 
     Args:
         receivers: which take in what they were sent together; the logits where there are none.
-        heard: is told after each batch how many senders are done, and how many there are; what it raises ends it.
 
     Raises:
         TraceError: the model has no such attention, or no such receiver.

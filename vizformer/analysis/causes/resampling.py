@@ -123,7 +123,6 @@ def resample_sweep(
 
     Args:
         drawn: of `draw_outputs`.
-        heard: is told after each batch how many runs are done, and how many there are; what it raises ends the sweep.
     """
     wanted = parts_of(trace) if parts is None else parts
     runs = [run for part in wanted for run in _runs([part], drawn)]

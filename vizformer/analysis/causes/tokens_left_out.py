@@ -69,9 +69,6 @@ def token_sweep(
 ) -> TokenEffects:
     """Takes out one token of a stack's input after the other, many in one batch.
 
-    Args:
-        heard: is told after each batch how many are done, and how many there are; what it raises ends the sweep.
-
     Raises:
         TraceError: no such stack, row or token, a way that the model does not have, or a trace in which numbers were set
             by hand.
