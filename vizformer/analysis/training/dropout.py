@@ -53,21 +53,13 @@ def drop(row: Float[ndarray, " d"], p: float, seed: int) -> Dropped:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the model gives at the position where, in use, it is least sure.
+    """What the model gives at the position where, in use, it is least sure."""
 
-    Attributes:
-        position: that position of the stack that predicts.
-        token: the id that is most probable in use.
-        probability: its probability in use.
-        training: its probability in each run with dropout.
-        agree: in how many of these runs it is the most probable one.
-    """
-
-    position: int
-    token: int
-    probability: float
-    training: Float[ndarray, " runs"]
-    agree: int
+    position: int  # that position of the stack that predicts
+    token: int  # the id that is most probable in use
+    probability: float  # its probability in use
+    training: Float[ndarray, " runs"]  # its probability in each run with dropout
+    agree: int  # in how many of these runs it is the most probable one
 
 
 def training_answers(checkpoint: Checkpoint, trace: Trace, p: float, seed: int, runs: int = RUNS) -> Answers:

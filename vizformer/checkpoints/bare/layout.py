@@ -40,24 +40,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Layout:
-    """Tensors whose names were recognised.
+    """Tensors whose names were recognised."""
 
-    Attributes:
-        name: of the code that gives tensors such names.
-        reshaped: tensors that are to be read in another shape (a table of positions with a batch dimension).
-        reads_only_ids: whether a tokenizer would mean nothing, as there is no table of embeddings.
-        read: how the tensors were understood, whatever the answers are.
-        known: what the tensors do say, by the name of the question that others have to answer.
-        refuses: fields beside the weights -> values under which the model computes what none does here.
-    """
-
-    name: str
+    name: str  # of the code that gives tensors such names
     questions: tuple[Question, ...]
     plan: Callable[[Mapping[str, Value]], Plan]
+    # tensors that are to be read in another shape (a table of positions with a batch dimension)
     reshaped: Mapping[str, Shape] = field(default_factory=dict)
-    reads_only_ids: bool = False
+    reads_only_ids: bool = False  # whether a tokenizer would mean nothing, as there is no table of embeddings
+    # fields beside the weights -> values under which the model computes what none does here
     refuses: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    read: tuple[Message, ...] = ()
+    read: tuple[Message, ...] = ()  # how the tensors were understood, whatever the answers are
+    # what the tensors do say, by the name of the question that others have to answer
     known: Mapping[str, Value] = field(default_factory=dict)
 
 

@@ -50,17 +50,11 @@ _TEXT, _LIST = 8, 9
 
 @dataclass(frozen=True)
 class Kind:
-    """How the numbers of a tensor are written.
+    """How the numbers of a tensor are written."""
 
-    Attributes:
-        name: as llama.cpp calls it.
-        block: how many numbers are written together.
-        size: bytes of such a block.
-    """
-
-    name: str
-    block: int
-    size: int
+    name: str  # as llama.cpp calls it
+    block: int  # how many numbers are written together
+    size: int  # bytes of such a block
 
 
 # Source: ggml.h, ggml-common.h (the sizes of its blocks).

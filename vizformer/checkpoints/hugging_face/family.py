@@ -54,48 +54,34 @@ class Export:
 
 @dataclass(frozen=True)
 class Family:
-    """One way of naming and storing a model.
+    """One way of naming and storing a model."""
 
-    Attributes:
-        name: as people call it.
-        types: the model_type of config.json of all that are read so; `fields.KNOWN` has what is usual in each.
-        prefix: of the tensors of the model without its head; not in files that hold only that.
-        head: with what the names of the head's tensors begin; they never have the prefix.
-        config: (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens.
-        weights: (config) -> what becomes of every tensor.
-        ties: (config) -> second names under which some files repeat a tensor.
-        spare: (config) -> names of tensors that are read only where another one is not there: that one, and why not
-            otherwise.
-        computed: (config) -> tensors of some files that follow from the options, and how: they must be just that.
-        by_names: (parts, names of the tensors) -> the parts, for variants that only the names tell apart.
-        made: (config) -> parameters of ours that no file has, and how they are made: biases of 0 where the family has
-            none, positions that follow from the options.  `config` says so in an assumption.
-        made_by_names: (config, names of the tensors) -> the same, where only the names tell what there is.
-        unused: pattern of names -> why such a tensor is not needed.
-        renamed: pattern -> replacement, of names in old files.
-        tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
-            are split otherwise than texts.  Usually none is read.
-        usual: the special tokens by role, where no file says them.
-        exports: the ways back; the first one that fits is taken.
-    """
-
-    name: str
+    name: str  # as people call it
+    # the model_type of config.json of all that are read so; `fields.KNOWN` has what is usual in each
     types: tuple[str, ...]
-    prefix: str
-    head: str
-    config: Config
-    weights: Callable[[ModelConfig], list[Part]]
-    ties: Callable[[ModelConfig], dict[str, str]]
+    prefix: str  # of the tensors of the model without its head; not in files that hold only that
+    head: str  # with what the names of the head's tensors begin; they never have the prefix
+    config: Config  # (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens
+    weights: Callable[[ModelConfig], list[Part]]  # (config) -> what becomes of every tensor
+    ties: Callable[[ModelConfig], dict[str, str]]  # (config) -> second names under which some files repeat a tensor
+    # reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations are split
+    # otherwise than texts.  Usually none is read
     tokenizer: Callable[[Folder], Backend | Vocabularies] = only_tokenizer_json
+    # (config) -> names of tensors that are read only where another one is not there: that one, and why not otherwise
     spare: Callable[[ModelConfig], Mapping[str, tuple[str, Message]]] | None = None
+    # (config) -> tensors of some files that follow from the options, and how: they must be just that
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
+    # (parts, names of the tensors) -> the parts, for variants that only the names tell apart
     by_names: Callable[[list[Part], Collection[str]], list[Part]] | None = None
+    # (config) -> parameters of ours that no file has, and how they are made: biases of 0 where the family has none,
+    # positions that follow from the options.  `config` says so in an assumption
     made: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
+    # (config, names of the tensors) -> the same, where only the names tell what there is
     made_by_names: Callable[[ModelConfig, Collection[str]], Mapping[str, Callable[[], Tensor]]] | None = None
-    unused: Mapping[str, Message] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    usual: Mapping[str, str] = field(default_factory=dict)
-    exports: tuple[Export, ...] = ()
+    unused: Mapping[str, Message] = field(default_factory=dict)  # pattern of names -> why such a tensor is not needed
+    renamed: Mapping[str, str] = field(default_factory=dict)  # pattern -> replacement, of names in old files
+    usual: Mapping[str, str] = field(default_factory=dict)  # the special tokens by role, where no file says them
+    exports: tuple[Export, ...] = ()  # the ways back; the first one that fits is taken
 
 
 def said(names: Mapping[str, str], config: ModelConfig) -> dict[str, Any]:

@@ -60,32 +60,25 @@ class Finding:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a text says of the answers.
+    """What a text says of the answers."""
 
-    Attributes:
-        answers: what `load` is given: the best combination with the names of what is decided, or, where nothing is, the
-            answers from before.
-        before, best: the loss per token under the answers from before, and under the best combination; of an author's
-            logits, how far they are from those in the mean.
-        counting: the loss of who counts the tokens of the text, or takes all for as likely.
-        over_counting: by how much the best combination predicts the text better than that; None with a number of the
-            author's. Where it is not clear, none of the combinations fits.
-        by_author: whether a number of the author's was what they were held against.
-        complete: whether all combinations that differ in two answers were measured.
-        why_not: why nothing is decided, where something other than too small differences keeps it.
-    """
-
+    # what `load` is given: the best combination with the names of what is decided, or, where nothing is, the answers
+    # from before
     answers: Mapping[str, Value]
     findings: tuple[Finding, ...]
     tokens: int
     combinations: int
+    # before, best: the loss per token under the answers from before, and under the best combination; of an author's
+    # logits, how far they are from those in the mean
     before: float
     best: float
-    counting: float
+    counting: float  # the loss of who counts the tokens of the text, or takes all for as likely
+    # by how much the best combination predicts the text better than that; None with a number of the author's. Where it
+    # is not clear, none of the combinations fits
     over_counting: Apart | None
-    by_author: bool
-    complete: bool
-    why_not: Message | None = None
+    by_author: bool  # whether a number of the author's was what they were held against
+    complete: bool  # whether all combinations that differ in two answers were measured
+    why_not: Message | None = None  # why nothing is decided, where something other than too small differences keeps it
 
     @property
     def fits(self) -> str:
