@@ -21,7 +21,7 @@ from torch import Tensor
 
 from recipes.gru import GRURecipe, learning_rate
 from recipes.notes import machine, save_notes
-from vizformer.checkpoints.files.writing import write_weights
+from vizformer.checkpoints.files.weights import write_weights
 from vizformer.training.repeater import MEMORIES, START, SYMBOLS, Memory, Repeater, load_repeater
 
 END = SYMBOLS + 1

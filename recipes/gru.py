@@ -23,7 +23,7 @@ from recipes.bundled_models.stories import CHINESE_TIMES, next_token_row
 from recipes.corpus import SOURCES, Corpus, read_corpus
 from recipes.notes import machine, save_notes
 from recipes.vocabulary import EOS, PAD
-from vizformer.checkpoints.files.writing import write_weights
+from vizformer.checkpoints.files.weights import write_weights
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.text import Tokenizer
 from vizformer.training.gru import TOKENIZER, WEIGHTS, GRULanguageModel

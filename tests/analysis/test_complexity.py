@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vizformer.analysis.costs.layer_complexity import IN_TABLE, ROWS, complexity, table_one
-from vizformer.analysis.costs.layer_types import Sizes, reach, table_cost
+from vizformer.analysis.costs.layer_types import IN_TABLE, ROWS, Sizes, complexity, reach, table_cost, table_one
 
 
 @pytest.mark.parametrize(("n", "d"), [(7, 256), (300, 64), (64, 64)])

@@ -8,7 +8,7 @@ from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.costs.parameter_count import BASE, count
 from vizformer.analysis.masks.mistakes import masked_after
-from vizformer.analysis.own_steps import copied_errors, error_contrasts, error_operands
+from vizformer.analysis.own_steps import copied_errors, error_contrasts
 from vizformer.explain import examples, masked_attention, standalone
 from vizformer.model.mask_recipe import MaskRecipe
 
@@ -27,22 +27,22 @@ def read(request):
 
 def records(trace):
     """The first head of the stack that reads, and of the one that writes."""
-    stack = error_operands.first_stack(trace)
+    stack = error_contrasts.first_stack(trace)
     return trace[f"{stack}.0.self"], trace["decoder.0.self" if "decoder" in trace.tokens else f"{stack}.0.self"]
 
 
 def given(name, checkpoint, trace):
     reads, writes = records(trace)
     return {
-        "dropout": lambda: error_operands.dropout_given(trace),
-        "scale": lambda: error_operands.head_given(reads, 0),
+        "dropout": lambda: error_contrasts.dropout_given(trace),
+        "scale": lambda: error_contrasts.head_given(reads, 0),
         "waves": lambda: {"n": 6, "d": 16},
-        "total": error_operands.hand_given,
+        "total": error_contrasts.hand_given,
         "count": dict,
-        "after": lambda: error_operands.causal_given(writes, 0),
-        "cache": lambda: error_operands.head_given(writes, 0),
+        "after": lambda: error_contrasts.causal_given(writes, 0),
+        "cache": lambda: error_contrasts.head_given(writes, 0),
         "embedding": lambda: {"rows": torch.randn(5, 16), "P": torch.randn(5, 16)},
-        "join": lambda: error_operands.join_given(checkpoint, trace),
+        "join": lambda: error_contrasts.join_given(checkpoint, trace),
     }[name]()
 
 
@@ -75,7 +75,7 @@ def test_the_right_lines_give_what_the_model_computed_and_the_wrong_ones_do_not(
         "waves": error_contrasts.waves_contrast(7, checkpoint.model.config.d_model),
         "join": error_contrasts.join_contrast(checkpoint, trace),
     }
-    if error_operands.scales_its_embedding(checkpoint):
+    if error_contrasts.scales_its_embedding(checkpoint):
         contrasts["embedding"] = error_contrasts.embedding_contrast(checkpoint, trace)
     for name, found in contrasts.items():
         assert found.proof.holds, name
@@ -92,7 +92,7 @@ def test_the_flat_softmax(read):
 
 def test_the_weights_by_hand_sum_to_1_2():
     wrong, right = (
-        copied_errors.run("total", error_operands.hand_given(), corrected=which).names for which in (False, True)
+        copied_errors.run("total", error_contrasts.hand_given(), corrected=which).names for which in (False, True)
     )
     assert float(wrong["total"]) == pytest.approx(examples.PRINTED_SUM)
     assert float(right["total"]) == pytest.approx(1, abs=1e-6)
@@ -153,7 +153,7 @@ def test_what_a_translator_writes_from_a_wrong_input():
 
 def test_another_scale_than_the_papers_goes_into_the_queries(read):
     record = records(read[1])[0]
-    given = error_operands.head_given(record, 0)
+    given = error_contrasts.head_given(record, 0)
     scores = given["q"] @ given["k"].T / given["q"].shape[1] ** 0.5
     torch.testing.assert_close(scores, record.content_scores(0), atol=1e-5, rtol=1e-5)
 

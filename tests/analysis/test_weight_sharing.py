@@ -3,7 +3,7 @@
 import pytest
 
 from tests import tiny
-from vizformer.analysis.costs.weight_sharing import paper_sharing, sharing
+from vizformer.analysis.costs.parameter_count import paper_sharing, sharing
 from vizformer.model.transformer import count_parameters
 
 PLACES = {

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.explain.delta_by_hand import VALUES, two_writes
-from vizformer.explain.space_by_hand import two_steps
+from vizformer.explain.mixers_by_hand import VALUES, two_steps, two_writes
 from vizformer.model.state_rule import StateGates, apply_state_rule, effective_map
 
 

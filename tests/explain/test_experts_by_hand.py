@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vizformer.config import ModelConfig
-from vizformer.explain.experts_by_hand import ROUTER, W_IN, W_OUT, two_routed
+from vizformer.explain.mixers_by_hand import ROUTER, W_IN, W_OUT, two_routed
 from vizformer.model.experts import MixtureOfExperts
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vizformer.config import ModelConfig
-from vizformer.explain.latent_by_hand import D_HEAD, HEADS, WIDEST, two_latents
+from vizformer.explain.mixers_by_hand import D_HEAD, HEADS, WIDEST, two_latents
 from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.mixing import mix
 

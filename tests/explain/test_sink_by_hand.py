@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from tests import tiny
-from vizformer.explain.sink_by_hand import sink_row
+from vizformer.explain.mixers_by_hand import sink_row
 
 
 def test_the_weights_are_those_of_a_head_with_that_sink() -> None:

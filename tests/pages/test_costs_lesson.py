@@ -13,7 +13,7 @@ from tests.pages.reading import array, chart, number, opens_well, run, said, tab
 from tests.pages.test_questions import enter, right
 from tests.refs import subject
 from vizformer.analysis.costs.attention_speed import COMPARISONS, WAYS, Kind, Measured
-from vizformer.analysis.costs.layer_complexity import table_one
+from vizformer.analysis.costs.layer_types import table_one
 from vizformer.analysis.costs.model_costs import mixture, model_cost, overtakes
 from vizformer.analysis.costs.own_ablations import loss_changes, own_rows
 from vizformer.analysis.costs.paper_results import TABLE_2, TABLE_3, counted

@@ -9,11 +9,7 @@ from tests.pages.test_questions import enter, right
 from tests.refs import subject
 from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
 from vizformer.analysis.heads.small_mixers import MIXERS, mixed, mixer_cost
-from vizformer.explain.delta_by_hand import two_writes
-from vizformer.explain.experts_by_hand import two_routed
-from vizformer.explain.latent_by_hand import two_latents
-from vizformer.explain.sink_by_hand import sink_row
-from vizformer.explain.space_by_hand import two_steps
+from vizformer.explain.mixers_by_hand import sink_row, two_latents, two_routed, two_steps, two_writes
 from vizformer.web.lessons.mixers.limits import trainings
 from vizformer.web.words.labels import size
 

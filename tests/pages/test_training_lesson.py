@@ -9,7 +9,7 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer.analysis import hide
-from vizformer.analysis.costs.weight_sharing import paper_sharing, sharing
+from vizformer.analysis.costs.parameter_count import paper_sharing, sharing
 from vizformer.analysis.masks.padding import batches_of
 from vizformer.analysis.training import dropout
 from vizformer.analysis.training.gradient import step_gradient

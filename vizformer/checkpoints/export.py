@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from vizformer.checkpoints.files.writing import write_weights
+from vizformer.checkpoints.files.weights import write_weights
 from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Export, Family
 from vizformer.checkpoints.own.checkpoint import Checkpoint

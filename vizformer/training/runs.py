@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from vizformer.checkpoints import Checkpoint, save
-from vizformer.checkpoints.files.writing import write_weights
+from vizformer.checkpoints.files.weights import write_weights
 from vizformer.jobs.worker import WATCHED, FullDiskError, is_full
 from vizformer.model.initialisation import without_memory
 from vizformer.training.examples import Marks

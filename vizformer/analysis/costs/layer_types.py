@@ -13,6 +13,7 @@ each of the five can be compared with a recurrent one.  A path is counted in the
 that what is known of the first token passes through until it reaches the last output.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -144,3 +145,52 @@ def cost_curves(
     n = np.logspace(0, 5, 101)
     count = full_cost if full else table_cost
     return n, {kind: np.asarray(count(kind, Sizes(n, d, k, r))) for kind in LAYER_TYPES if kind != "dilated"}
+
+
+RowKind = Literal["attention", "recurrent", "convolution", "restricted", "contiguous", "separable"]
+ROWS: tuple[RowKind, ...] = get_args(RowKind)
+IN_TABLE: tuple[RowKind, ...] = ("attention", "recurrent", "convolution", "restricted")
+"""The rows of the table itself; the others are from the text of section 4."""
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """A row of the table for n tokens and a width of d."""
+
+    kind: RowKind
+    per_layer: int  # multiplications, without the constants that an order of growth leaves out
+    sequential: int  # operations that have to wait for each other
+    path: float  # the maximum path length as the table has it: log_k n and n / r are rarely whole numbers
+
+
+def complexity(kind: RowKind, n: int, d: int, k: int = 3, r: int = 8) -> Complexity:
+    """One row; a kernel or window that is wider than the text ends where it does.
+
+    Raises:
+        ValueError: fewer than one token or number, a kernel of fewer than 2, a window of fewer than 1.
+    """
+    if n < 1 or d < 1 or k < 2 or r < 1:
+        raise ValueError(f"n={n}, d={d}, k={k}, r={r}: n, d and r must be at least 1, k at least 2")
+    seen = min(r, n)
+    per_layer = {
+        "attention": n * n * d,
+        "recurrent": n * d * d,
+        "convolution": k * n * d * d,
+        "restricted": seen * n * d,
+        "contiguous": k * n * d * d,
+        "separable": k * n * d + n * d * d,
+    }[kind]
+    path = {
+        "attention": 1.0,
+        "recurrent": float(n),
+        "convolution": max(1.0, math.log(n) / math.log(k)),
+        "restricted": n / seen,
+        "contiguous": max(1.0, n / k),
+        "separable": max(1.0, math.log(n) / math.log(k)),
+    }[kind]
+    return Complexity(kind, per_layer, n if kind == "recurrent" else 1, path)
+
+
+def table_one(n: int, d: int, k: int = 3, r: int = 8) -> tuple[Complexity, ...]:
+    """All rows of Table 1, and those that section 4 adds: kernels side by side, and separable (k n d + n d^2)."""
+    return tuple(complexity(kind, n, d, k, r) for kind in ROWS)

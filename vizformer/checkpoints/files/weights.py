@@ -4,7 +4,8 @@ The files are mapped into memory and a tensor is read when it is asked for.
 """
 
 import mmap
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from vizformer.checkpoints.files import archives, formats, pickles, stand_ins
@@ -256,3 +258,12 @@ def _checked(path: Path, name: str) -> archives.Found | None:
 def all_finite(tensor: Tensor) -> bool:
     """Whether there is neither NaN nor infinity: both show in the extremes, which need no second copy (20 x faster)."""
     return not tensor.numel() or all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor.detach()))
+
+
+def write_weights(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[str, str] | None = None) -> None:
+    """A .safetensors file with the rights of any new file: the library's own are those of a temporary one, 0600."""
+    save_file(dict(tensors), path, metadata=None if metadata is None else dict(metadata))
+    new = path.with_name(f".{path.name}.rights")
+    new.touch()
+    path.chmod(stat.S_IMODE(new.stat().st_mode))
+    new.unlink()

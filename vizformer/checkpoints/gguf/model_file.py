@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Stored, Weights
-from vizformer.checkpoints.gguf import header, names, numbers, rotary_scaling
+from vizformer.checkpoints.gguf import header, names, numbers
 from vizformer.checkpoints.gguf.header import Header, Place
 from vizformer.checkpoints.gguf.vocabulary import tokenizer
 from vizformer.checkpoints.hugging_face import model_folder
@@ -41,7 +41,7 @@ def examine(folder: Folder, file: str, name: str, *, steps: bool = True) -> Exam
     for place in found.tensors.values():
         if not numbers.is_read(place):
             raise numbers.not_read(place)
-    whole, slowed = numbers.content(path, file), found.tensors.get(rotary_scaling.TABLE)
+    whole, slowed = numbers.content(path, file), found.tensors.get(names.TABLE)
     said = names.config(found, file, None if slowed is None else numbers.tensor(whole, slowed))
     backend, about = tokenizer(found.fields, folder, file, max(p.shape[0] for p in found.tensors.values()))
     places = {names.renamed(old, kind): place for old, place in found.tensors.items()}

@@ -4,17 +4,26 @@ llama.cpp turns neighbouring numbers of a head where `transformers` turns halves
 LLaMA in another order for it: of a head's rows, row j and row j + d/2 lie side by side.  That is undone here.
 
 Source: convert_hf_to_gguf.py and gguf-py (tensor_mapping.py) of llama.cpp.
+
+What slows the rotary positions down is one factor for all pairs, or the table that LLaMA 3.1 has: llama.cpp divides all
+angles by the factor, unless `rope.scaling.type` is "none", and those of pair m by entry m of `rope_freqs.weight`.  The
+file does not say what the table was made of; it is looked for among the tables that llama3's rule makes, and what is
+computed then is held against the table.
+
+Source: llama.cpp, llama-model.cpp (load_hparams, get_rope_factors) and convert_hf_to_gguf.py (LlamaModel).
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.checkpoints.gguf import rotary_scaling
 from vizformer.checkpoints.gguf.header import Header
+from vizformer.checkpoints.hugging_face.rotary import TRAINED
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.word_tables import data_of
@@ -70,9 +79,9 @@ def config(header: Header, file: str, slower: Tensor | None = None) -> dict[str,
     if kind != "gpt2":  # what llama.cpp computes, whatever no field says
         said |= {"hidden_act": "silu", **({} if kind == "llama" else {"use_sliding_window": False})}
         said["rope_theta"] = fields.get(f"{kind}.rope.freq_base", 10_000.0)
-        scaling = rotary_scaling.scaling(fields, kind, slower, (_d_head(fields, kind) or 0) // 2)
-        wrong += [scaling] if isinstance(scaling, Message) else []
-        said["rope_scaling"] = scaling
+        found = scaling(fields, kind, slower, (_d_head(fields, kind) or 0) // 2)
+        wrong += [found] if isinstance(found, Message) else []
+        said["rope_scaling"] = found
     if kind == "llama":
         said["attention_bias"] = "blk.0.attn_output.bias" in header.tensors
         said["mlp_bias"] = "blk.0.ffn_down.bias" in header.tensors
@@ -99,7 +108,7 @@ def _unsupported(header: Header, kind: str) -> list[Message]:
         }.items()
         if field in fields and fields[field] not in plain
     ]
-    wrong += rotary_scaling.unread(fields, kind)
+    wrong += unread(fields, kind)
     if (d_head := _d_head(fields, kind)) is not None:
         for field in ("rope.dimension_count", "attention.value_length"):
             found = fields.get(f"{kind}.{field}", d_head)
@@ -119,7 +128,7 @@ def _d_head(fields: Mapping[str, Any], kind: str) -> int | None:
 
 def renamed(name: str, kind: str) -> str:
     """The name that `transformers` gives a tensor; its own where it has none."""
-    if name == rotary_scaling.TABLE and kind != "gpt2":
+    if name == TABLE and kind != "gpt2":
         return "model.rotary_emb.inv_freq"
     module, __, part = name.rpartition(".")
     number = re.search(r"(?<=^blk\.)\d{1,4}(?=\.)", module)
@@ -148,3 +157,59 @@ def halves_apart(tensor: Tensor, heads: int) -> Tensor:
     if heads < 1 or tensor.shape[0] % (2 * heads):
         return tensor  # of another shape than the config says, which the matching tells
     return tensor.reshape(heads, -1, 2, *rest).transpose(1, 2).reshape(tensor.shape)
+
+
+TABLE = "rope_freqs.weight"
+_LOW, _HIGH = 1.0, 4.0  # turns, in all models that were published with llama3's rule
+_LENGTHS = [2**n for n in range(5, 21)]  # of the first training; that of LLaMA 3 was 8,192
+_AS_GOOD_AS_EQUAL = 1e-5  # of float32 tables, whose angles were computed in float32 as well
+
+
+def scaling(fields: Mapping[str, Any], kind: str, table: Tensor | None, pairs: int) -> dict[str, Any] | Message | None:
+    """rope_scaling of config.json for heads of so many pairs; None where nothing is slowed down; a message where it
+    cannot be said by it."""
+    name = f"{kind}.rope.scaling.factor"
+    if name not in fields:
+        name = f"{kind}.rope.scale_linear"
+    factor = fields.get(name, 0)
+    if factor in (0, 1) or fields.get(f"{kind}.rope.scaling.type") == "none":
+        factor = 1
+    linear = None if factor == 1 else {"rope_type": "linear", "factor": factor}
+    if table is None or (tuple(table.shape) == (pairs,) and bool((table == 1).all())):
+        return linear
+    found = _llama3(table, fields.get(f"{kind}.rope.freq_base", 10_000.0), pairs)
+    if found is None or linear is not None:
+        return N_("{name}: rotary positions slowed down by a table", name=TABLE)
+    return found
+
+
+def _llama3(table: Tensor, theta: object, pairs: int) -> dict[str, Any] | None:
+    """The rule that makes the table, if there is one."""
+    if tuple(table.shape) != (pairs,) or type(theta) not in (int, float) or not 0 < theta < 1e30:  # type: ignore[operator]
+        return None
+    slower = table.double()
+    factor = float(slower.max())
+    if not 1 < factor < 1e6:
+        return None
+    frequency = torch.exp(-math.log(theta) * torch.arange(pairs, dtype=torch.float64) / pairs)  # type: ignore[arg-type]
+    for length in _LENGTHS:
+        kept = ((length * frequency / (2 * math.pi) - _LOW) / (_HIGH - _LOW)).clamp(0, 1)
+        if torch.allclose(slower, 1 / (kept + (1 - kept) / factor), rtol=_AS_GOOD_AS_EQUAL, atol=0):
+            return {
+                "rope_type": "llama3",
+                "factor": factor,
+                "low_freq_factor": _LOW,
+                "high_freq_factor": _HIGH,
+                TRAINED: length,
+            }
+    return None
+
+
+def unread(fields: Mapping[str, Any], kind: str) -> list[Message]:
+    """Other fields that llama.cpp follows and nothing here does."""
+    plain = {"rope.scaling.type": ("none", "linear"), "rope.scaling.attn_factor": (0, 1)}
+    return [
+        N_("{field}={value}", field=f"{kind}.{field}", value=shown(fields[f"{kind}.{field}"]))
+        for field, values in plain.items()
+        if f"{kind}.{field}" in fields and fields[f"{kind}.{field}"] not in values
+    ]

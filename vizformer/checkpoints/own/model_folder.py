@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, damaged
-from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, open_weights
-from vizformer.checkpoints.files.writing import write_weights
+from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, open_weights, write_weights
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Found

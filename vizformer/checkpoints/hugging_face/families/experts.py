@@ -22,8 +22,16 @@ from vizformer.checkpoints.hugging_face.experts_like import (
 )
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
-from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, OUT, attention_bias, decoder, factors
+from vizformer.checkpoints.hugging_face.llama_like import (
+    ATTENTION,
+    FITS,
+    OUT,
+    WRITTEN,
+    attention_bias,
+    decoder,
+    export,
+    factors,
+)
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
 from vizformer.config import ModelConfig

@@ -13,16 +13,18 @@ import torch
 
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, reading, relative
 from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
-from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
+    FITS,
     LIKE,
     NORMS,
     OUT,
     PACKED_FEEDFORWARD,
+    WRITTEN,
     attention_bias,
     biases,
     decoder,
+    export,
     factors,
     tensors,
 )

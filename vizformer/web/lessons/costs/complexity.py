@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.costs.layer_complexity import RowKind, table_one
+from vizformer.analysis.costs.layer_types import RowKind, table_one
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -8,8 +8,7 @@ import streamlit as st
 
 from vizformer.analysis import Kind, n_layers, site_name
 from vizformer.analysis.own_steps.copied_errors import EXERCISES, run
-from vizformer.analysis.own_steps.error_contrasts import Contrast
-from vizformer.analysis.own_steps.error_operands import scales_its_embedding
+from vizformer.analysis.own_steps.error_contrasts import Contrast, scales_its_embedding
 from vizformer.components import matrix
 from vizformer.model import AttentionRecord
 from vizformer.web.catalogue import sources

@@ -9,7 +9,6 @@ from vizformer import figures
 from vizformer.analysis.costs.parameter_count import BASE, Counted
 from vizformer.analysis.costs.parameter_count import count as counted
 from vizformer.analysis.own_steps import error_contrasts as contrasts
-from vizformer.analysis.own_steps import error_operands as operands
 from vizformer.analysis.own_steps.copied_errors import run
 from vizformer.analysis.own_steps.error_contrasts import Contrast
 from vizformer.components import matrix, table
@@ -36,13 +35,13 @@ def _table(columns: Sequence[str], rows: Sequence[Row], caption: str = "") -> No
 
 # --- a module ---------------------------------------------------------------------------------------------------------
 
-dropout = Exercise("dropout", lambda subject: operands.dropout_given(subject.trace), stops=True)
+dropout = Exercise("dropout", lambda subject: contrasts.dropout_given(subject.trace), stops=True)
 
 
 @dropout.shows
 def lengths(subject: Subject) -> None:
     """What Python says, and what the right layer makes of the reader's sentence in training and in use."""
-    given = operands.dropout_given(subject.trace)
+    given = contrasts.dropout_given(subject.trace)
     wrong, right = (run("dropout", given, corrected=corrected) for corrected in (False, True))
     found = contrasts.first_lengths(right, ("first", "second", "used"))
     names = [*(dropout.text("pass", n=n) for n in (1, 2)), dropout.text("used")]
@@ -58,7 +57,7 @@ def whose_lengths(subject: Subject) -> None:
 
 # --- a head -----------------------------------------------------------------------------------------------------------
 
-scale = Exercise("scale", lambda subject: operands.head_given(*head_of(subject, READS)))
+scale = Exercise("scale", lambda subject: contrasts.head_given(*head_of(subject, READS)))
 
 
 @scale.shows
@@ -85,7 +84,7 @@ def two_roots(subject: Subject) -> None:
     scale.note("largest", right=f"{right:.3f}", wrong=f"{wrong:.3f}", flat=f"{contrasts.flat_weight(*head):.3f}")
 
 
-after = Exercise("after", lambda subject: operands.causal_given(*head_of(subject, WRITES)))
+after = Exercise("after", lambda subject: contrasts.causal_given(*head_of(subject, WRITES)))
 
 
 @after.shows
@@ -107,7 +106,7 @@ def sums_of_rows(subject: Subject) -> None:
     st.page_link(sitemap.MASKS.file, query_params={"part": "mistakes"}, label=after.text("masks"))
 
 
-cache = Exercise("cache", lambda subject: operands.head_given(*head_of(subject, WRITES)))
+cache = Exercise("cache", lambda subject: contrasts.head_given(*head_of(subject, WRITES)))
 
 
 @cache.shows
@@ -132,14 +131,14 @@ def first_key_alone(subject: Subject) -> None:
 
 # --- the paper --------------------------------------------------------------------------------------------------------
 
-total = Exercise("total", lambda subject: operands.hand_given())
+total = Exercise("total", lambda subject: contrasts.hand_given())
 
 
 @total.asks("weight")
 def weight_question(subject: Subject) -> lesson.Number:
     """Which weight does a softmax give?"""
     weight = float(contrasts.total_contrast().right[0])
-    scores = run("total", operands.hand_given(), corrected=True).names["scores"]
+    scores = run("total", contrasts.hand_given(), corrected=True).names["scores"]
     wrong = {"scores": float(scores[0] / scores.sum()), "even": 1 / len(scores), "power": float(scores[0].exp())}
     said = total.asked("weight", wrong=wrong)
     return lesson.Number(answer=weight, tolerance=0.01, written="{:.2f}".format, **said)
@@ -147,7 +146,7 @@ def weight_question(subject: Subject) -> lesson.Number:
 
 def _weights_by_hand(name: str) -> None:
     """The weights, their sum and the output of the calculation with the right line or with the wrong one."""
-    found = run("total", operands.hand_given(), corrected=name == "right").names
+    found = run("total", contrasts.hand_given(), corrected=name == "right").names
     keys = (total.text("key", n=n) for n in range(len(found["weights"])))
     numbers = (*found["weights"], found["total"], found["output"])
     row = Row(total.text(f"line.{name}"), *(f"{float(number):.4f}" for number in numbers))
@@ -222,7 +221,7 @@ def _is_translator(subject: Subject) -> bool:
 
 
 def _entering(subject: Subject) -> Mapping[str, object]:
-    return operands.embedding_given(subject.checkpoint, subject.trace)
+    return contrasts.embedding_given(subject.checkpoint, subject.trace)
 
 
 def _wave_sizes(subject: Subject) -> dict[str, int]:
@@ -294,7 +293,7 @@ def drowned_tokens(subject: Subject) -> None:
         embedding.writes(written_unscaled(subject, True), written_unscaled(subject, False))
 
 
-join = Exercise("join", lambda subject: operands.join_given(subject.checkpoint, subject.trace))
+join = Exercise("join", lambda subject: contrasts.join_given(subject.checkpoint, subject.trace))
 
 
 joined = of_run(contrasts.join_contrast)

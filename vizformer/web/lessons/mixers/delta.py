@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
 from vizformer.explain import latex
-from vizformer.explain.delta_by_hand import TwoWrites, two_writes
+from vizformer.explain.mixers_by_hand import TwoWrites, two_writes
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls

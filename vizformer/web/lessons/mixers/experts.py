@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.explain import latex
-from vizformer.explain.experts_by_hand import ROUTER, W_IN, W_OUT, TwoRouted, two_routed
+from vizformer.explain.mixers_by_hand import ROUTER, W_IN, W_OUT, TwoRouted, two_routed
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.mixers.delta import numbers, two_tokens
 from vizformer.web.widgets import chart, lesson

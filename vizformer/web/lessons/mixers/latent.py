@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
-from vizformer.explain.latent_by_hand import D_HEAD, HEADS, WIDEST, TwoLatents, two_latents
+from vizformer.explain.mixers_by_hand import D_HEAD, HEADS, WIDEST, TwoLatents, two_latents
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.mixers.delta import numbers, two_tokens
 from vizformer.web.widgets import chart, lesson

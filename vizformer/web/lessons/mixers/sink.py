@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
-from vizformer.explain import latex, sink_by_hand
+from vizformer.explain import latex, mixers_by_hand
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson
@@ -28,14 +28,14 @@ def draw(subject: Subject) -> None:
     attention_selector.choose(subject, cross=False, suggest=True)
     view, query = state.view(), attention_selector.query(subject)
     record = subject.trace[attention_selector.site()]
-    scores = sink_by_hand.sink_row(record, view.head, query, 0.0, 0.0).scores
+    scores = mixers_by_hand.sink_row(record, view.head, query, 0.0, 0.0).scores
     picture = st.container()  # above what can be turned
     with controls():
         lower = lab.slider(
             "lower", 0, LOWEST, int(np.clip(np.ceil(scores.max()) + 2, 0, LOWEST))
         )  # few are left to the keys
         sink = lab.slider("score", -5.0, 5.0, 0.0, 0.5)
-    found = sink_by_hand.sink_row(record, view.head, query, float(lower), sink)
+    found = mixers_by_hand.sink_row(record, view.head, query, float(lower), sink)
     keys = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[1]])
     seen = np.flatnonzero(np.isfinite(found.scores))
     shown = sorted(seen[np.argsort(-found.plain[seen], kind="stable")][:SHOWN])

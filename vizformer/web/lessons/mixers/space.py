@@ -6,8 +6,7 @@ from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
 from vizformer.explain import latex
-from vizformer.explain.delta_by_hand import VALUES
-from vizformer.explain.space_by_hand import TwoSteps, two_steps
+from vizformer.explain.mixers_by_hand import VALUES, TwoSteps, two_steps
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.mixers.delta import numbers, two_tokens
 from vizformer.web.widgets import chart, lesson

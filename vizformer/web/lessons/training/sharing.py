@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from vizformer.analysis.costs import weight_sharing
-from vizformer.analysis.costs.weight_sharing import Sharing
+from vizformer.analysis.costs import parameter_count
+from vizformer.analysis.costs.parameter_count import Sharing
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
 from vizformer.web.catalogue import model_cache
@@ -19,10 +19,10 @@ USES = ("encoder", "decoder", "logits")
 
 @cached
 def count_sharing(model: ModelRef) -> Sharing:
-    return weight_sharing.sharing(model_cache.checkpoint(model).model)
+    return parameter_count.sharing(model_cache.checkpoint(model).model)
 
 
-paper_sharing = cached(weight_sharing.paper_sharing)
+paper_sharing = cached(parameter_count.paper_sharing)
 
 
 @lab.draws
