@@ -22,16 +22,13 @@ MOST = 3  # that are named
 
 @dataclass(frozen=True)
 class Departure:
-    """A result that is not the right one.
-
-    `index`: of the first that departs; None where the shapes differ; `off`: how many do.
-    """
+    """A result that is not the right one."""
 
     name: str
     given: ndarray
     right: ndarray
-    index: tuple[int, ...] | None = None
-    off: int = 0
+    index: tuple[int, ...] | None = None  # of the first that departs; None where the shapes differ
+    off: int = 0  # how many do
 
     @property
     def largest(self) -> float:

@@ -90,15 +90,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Case:
-    """What an exercise is tried on.
-
-    Attributes:
-        given: the arguments; or what makes them, where a copy is not enough.
-        reading, places: where the results stand in a layer of a model, if they do.
-    """
+    """What an exercise is tried on."""
 
     title: Message
+    # the arguments; or what makes them, where a copy is not enough
     given: tuple[Any, ...] | Callable[[], tuple[Any, ...]]
+    # reading, places: where the results stand in a layer of a model, if they do
     reading: Reading | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
 

@@ -106,18 +106,14 @@ def norm_numbers(
 
 @dataclass(frozen=True)
 class NeighbourEffect:
-    """A sentence normalised in a batch with one neighbour, and with another.
+    """A sentence normalised in a batch with one neighbour, and with another."""
 
-    Attributes:
-        first, second: the sentence's rows, by norm ("layer", "rms", "batch"), with the first and the second neighbour.
-        moved: the largest change of a number of the sentence, by norm.
-        row_means, column_means: of the sentence's or the whole batch's normalised numbers with the first neighbour: the
-            largest |mean| of a row, and of a column over the whole batch.
-    """
-
+    # first, second: the sentence's rows, by norm ("layer", "rms", "batch"), with the first and the second neighbour
     first: dict[str, Float[ndarray, "n d"]]
     second: dict[str, Float[ndarray, "n d"]]
-    moved: dict[str, float]
+    moved: dict[str, float]  # the largest change of a number of the sentence, by norm
+    # row_means, column_means: of the sentence's or the whole batch's normalised numbers with the first neighbour: the
+    # largest |mean| of a row, and of a column over the whole batch
     row_means: dict[str, float]
     column_means: dict[str, float]
 

@@ -9,26 +9,22 @@ from vizformer.options.attention import StateRule
 
 @dataclass(frozen=True)
 class StateWords:
-    """Of one rule.
+    """Of one rule."""
 
-    Attributes:
-        units: title and text of the queries and of the keys.
-        left, read: texts of how much is kept, and of the reading.
-        written: title, text and formula of what is written.
-        read_formula, map_formula: LaTeX.
-        in_the_run, writes, map_code: PyTorch, of what each token before has written, of what the token `at` writes, and of M.
-        gate_title, gate_formula: of what is done before W_O; LaTeX with the bias of the gate in the place of BIAS.
-    """
-
-    units: Mapping[str, tuple[Message, Message]]
+    units: Mapping[str, tuple[Message, Message]]  # title and text of the queries and of the keys
+    # left, read: texts of how much is kept, and of the reading
     left: Message
-    written: tuple[Message, Message, str]
+    written: tuple[Message, Message, str]  # title, text and formula of what is written
+    # in_the_run, writes, map_code: PyTorch, of what each token before has written, of what the token `at` writes, and
+    # of M
     in_the_run: str
     writes: str
     read: Message
+    # read_formula, map_formula: LaTeX
     read_formula: str
     map_formula: str
     map_code: str
+    # gate_title, gate_formula: of what is done before W_O; LaTeX with the bias of the gate in the place of BIAS
     gate_title: Message
     gate_formula: str
 

@@ -43,16 +43,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known of a training so far.
-
-    Attributes:
-        ending: "done", "stopped", "diverged", "time", "abandoned", "full" (the disk) or "failed"; empty while it goes
-            on.
-    """
+    """What is known of a training so far."""
 
     steps: NDArray[np.int32]
     losses: NDArray[np.float32]
     snapshots: tuple[Kept, ...]
+    # "done", "stopped", "diverged", "time", "abandoned", "full" (the disk) or "failed"; empty while it goes on
     ending: str
     seconds: float
 

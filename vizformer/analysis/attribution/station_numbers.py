@@ -75,17 +75,14 @@ def previous_shares(maps: Float[ndarray, "heads n n"]) -> Float[ndarray, " heads
 
 @dataclass(frozen=True)
 class Unmasked:
-    """A head of causal attention as it is, and the same scores without the mask.
-
-    Attributes:
-        masked, open: the weights [n, n]; NaN where the mask blocks.
-        ahead: of the attention without a mask, the share that goes to later tokens; the mean of all rows but the last.
-    """
+    """A head of causal attention as it is, and the same scores without the mask."""
 
     layer: int
     head: int
+    # masked, open: the weights [n, n]; NaN where the mask blocks
     masked: Float[ndarray, "n n"]
     open: Float[ndarray, "n n"]
+    # of the attention without a mask, the share that goes to later tokens; the mean of all rows but the last
     ahead: float
 
 

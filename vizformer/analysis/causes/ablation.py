@@ -61,20 +61,16 @@ Means = Mapping[Part, Tensor]
 
 @dataclass(frozen=True)
 class Effect:
-    """What taking one part out changes; see the module.
-
-    Attributes:
-        divergence: KL(P || P') at the row, in nats.
-        logit, probability: of the token, P' minus P.
-        loss: P' minus P, in nats per token; None where no token of the text follows another, or it was not asked for.
-        spread: of the divergence over several draws, its standard deviation (`vizformer.analysis.causes.resampling`).
-    """
+    """What taking one part out changes; see the module."""
 
     part: Part
-    divergence: float
+    divergence: float  # KL(P || P') at the row, in nats
+    # logit, probability: of the token, P' minus P
     logit: float
     probability: float
+    # P' minus P, in nats per token; None where no token of the text follows another, or it was not asked for
     loss: float | None
+    # of the divergence over several draws, its standard deviation (`vizformer.analysis.causes.resampling`)
     spread: float = 0.0
 
     @classmethod

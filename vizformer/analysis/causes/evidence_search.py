@@ -68,13 +68,10 @@ _Key = tuple[Node, Node]
 
 @dataclass
 class _Split:
-    """A value of a token, without what heads have written that are drawn by themselves; and these with what they wrote.
-
-    Attributes:
-        pieces: heads, their vectors [d_head], and the directions in which they wrote [d_head, d_model].
-    """
+    """A value of a token, without what heads have written that are drawn by themselves; and these with what they wrote."""
 
     rest: Row
+    # heads, their vectors [d_head], and the directions in which they wrote [d_head, d_model]
     pieces: list[tuple[Node, Row, Row]]
 
 

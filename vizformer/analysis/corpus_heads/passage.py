@@ -18,19 +18,16 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class HeadOnPassage:
-    """A head's map on a passage.
-
-    Attributes:
-        marked: the visible cells of the target; of what is no target, the strongest key of each query.
-        vectors: the head's "Q", "K" and "V" of each token as the scores read them, after norms and rotary positions, and
-            "O", the sum of the values that it makes, z = pattern V.
-    """
+    """A head's map on a passage."""
 
     queries: tuple[Token, ...]
     keys: tuple[Token, ...]
     pattern: Float[ndarray, "n_q n_k"]
     reasons: UInt8[ndarray, "n_q n_k"]
+    # the visible cells of the target; of what is no target, the strongest key of each query
     marked: Bool[ndarray, "n_q n_k"]
+    # the head's "Q", "K" and "V" of each token as the scores read them, after norms and rotary positions, and "O", the
+    # sum of the values that it makes, z = pattern V
     vectors: Mapping[str, Float[ndarray, "n d"]]
 
 

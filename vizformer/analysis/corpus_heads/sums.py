@@ -25,44 +25,37 @@ _SIGN = np.array([-1.0 if name in SMALL_IS_STRONG else 1.0 for name in MEASURES]
 
 @dataclass
 class Sums:
-    """Of one kind of attention, over texts.
+    """Of one kind of attention, over texts."""
 
-    Attributes:
-        count, total, squares: of every measure: how many texts say something, the sum of their values and of the
-            squares of these.
-        strongest, where: the value of the text where a measure is strongest (largest, or smallest for those of
-            SMALL_IS_STRONG, with the sign turned round), and the number of that text; -1 where there is none.
-        rows, hits: see `LayerMeasures`.
-        cells: how many texts have a visible cell, of the first CORNER positions.
-        maps: sum over texts of (pattern - even)[i, j] there, where even is 1 / (keys that i sees).
-        energy: sum over texts of the square of the same.
-        choice: in how many rows of the corners two keys or more are seen beside the sinks.
-        beside: in how many of these a head leaves LEAST_BESIDE or more beside them.
-        products, lengths, compared: of every two heads, see `add_likeness`; empty for more than MOST_COMPARED.
-        numbers, values: of the first `n_kept` texts: their numbers, and every measure there.
-        largest: in how many rows of these texts, of those that see two keys or more, the largest weight is in which of BINS
-            equal parts of 0 to 1.
-        codes, counts: how often which token was looked at or did look, see `looks`; codes ascend.
-    """
-
+    # count, total, squares: of every measure: how many texts say something, the sum of their values and of the squares
+    # of these
     count: Int[ndarray, "n_measures n_layers n_heads"]
     total: Float[ndarray, "n_measures n_layers n_heads"]
     squares: Float[ndarray, "n_measures n_layers n_heads"]
+    # strongest, where: the value of the text where a measure is strongest (largest, or smallest for those of
+    # SMALL_IS_STRONG, with the sign turned round), and the number of that text; -1 where there is none
     strongest: Float[ndarray, "n_measures n_layers n_heads"]
     where: Int[ndarray, "n_measures n_layers n_heads"]
+    # rows, hits: see `LayerMeasures`
     rows: Int[ndarray, "n_targets n_layers n_heads"]
     hits: Int[ndarray, "n_targets n_layers n_heads"]
-    cells: Int[ndarray, "n_layers corner corner"]
+    cells: Int[ndarray, "n_layers corner corner"]  # how many texts have a visible cell, of the first CORNER positions
+    # sum over texts of (pattern - even)[i, j] there, where even is 1 / (keys that i sees)
     maps: Float[ndarray, "n_layers n_heads corner corner"]
-    energy: Float[ndarray, "n_layers n_heads corner corner"]
-    choice: Int[ndarray, " n_layers"]
-    beside: Int[ndarray, "n_layers n_heads"]
+    energy: Float[ndarray, "n_layers n_heads corner corner"]  # sum over texts of the square of the same
+    choice: Int[ndarray, " n_layers"]  # in how many rows of the corners two keys or more are seen beside the sinks
+    beside: Int[ndarray, "n_layers n_heads"]  # in how many of these a head leaves LEAST_BESIDE or more beside them
+    # products, lengths, compared: of every two heads, see `add_likeness`; empty for more than MOST_COMPARED
     products: Float[ndarray, "heads heads"]
     lengths: Float[ndarray, "heads heads"]
     compared: Int[ndarray, "heads heads"]
+    # numbers, values: of the first `n_kept` texts: their numbers, and every measure there
     numbers: Int[ndarray, " n_kept"]
     values: Float[ndarray, "n_kept n_measures n_layers n_heads"]
+    # in how many rows of these texts, of those that see two keys or more, the largest weight is in which of BINS equal
+    # parts of 0 to 1
     largest: Int[ndarray, "n_layers n_heads bins"]
+    # codes, counts: how often which token was looked at or did look, see `looks`; codes ascend
     codes: Int[ndarray, " n_codes"]
     counts: Int[ndarray, " n_codes"]
 

@@ -33,18 +33,14 @@ REQUEST, TEXTS, PROGRESS, REPORT, SUMS = "request.json", "texts.txt", "progress"
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured, of which model (a path, dtype, device).
-
-    `answers`: what bare weights are assumed to be, a mapping of their tensors among it.
-    `texts`: a text a line, with a tab and its translation where there is one.
-    """
+    """What is to be measured, of which model (a path, dtype, device)."""
 
     path: str
-    answers: dict[str, Any]
+    answers: dict[str, Any]  # what bare weights are assumed to be, a mapping of their tensors among it
     dtype: str
     device: str
     corpus: str
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # a text a line, with a tab and its translation where there is one
 
     def write(self, folder: Path) -> None:
         said = asdict(self)

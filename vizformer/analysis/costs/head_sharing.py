@@ -84,15 +84,12 @@ def possible_groups(config: ModelConfig) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SharingCost:
-    """A model whose query heads share `n_kv_heads` key/value heads: bytes of a token in the KV cache and of all, parameters.
-
-    `rolling_bytes`: of one that forgets what sliding windows see no more; as many where there is no window.
-    """
+    """A model whose query heads share `n_kv_heads` key/value heads: bytes of a token in the KV cache, of all, parameters."""
 
     n_kv_heads: int
     token_bytes: int
     cache_bytes: int
-    rolling_bytes: int
+    rolling_bytes: int  # of one that forgets what sliding windows see no more; as many where there is no window
     model_parameters: int
 
 

@@ -50,14 +50,11 @@ def change_memory(
 
 @dataclass(frozen=True)
 class Written:
-    """What a decoder writes from a memory, the most probable token each time.
-
-    `ended`: whether the end mark came within `LONGEST` tokens.
-    """
+    """What a decoder writes from a memory, the most probable token each time."""
 
     tokens: tuple[Token, ...]
     text: str
-    ended: bool
+    ended: bool  # whether the end mark came within `LONGEST` tokens
 
 
 @torch.inference_mode()

@@ -18,23 +18,20 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class ReferenceShift:
-    """How attention moves to the noun that is meant.
+    """How attention moves to the noun that is meant."""
 
-    Attributes:
-        sentences: of each pair the one in which the first noun is meant, and the one in which the second is.
-        weights: of the pronoun's row on both nouns, summed over their tokens: [pair, sentence, noun, layer, head].
-        shifts: [pair, layer, head], `((w_11 - w_12) - (w_21 - w_22)) / 2` with w_sn the weight in sentence s on noun n:
-            the share of the attention that moves from the wrong noun to the right one; 1 if all of it does.
-        layer, head: where the mean over the pairs is largest.
-        chance: of all ways in which coins could say which noun of each pair is right, the share in which the best of
-            all heads does as well as here (an exact sign-flip test of the maximum; Westfall & Young 1993).
-    """
-
+    # of each pair the one in which the first noun is meant, and the one in which the second is
     sentences: tuple[tuple[Sentence, Sentence], ...]
+    # of the pronoun's row on both nouns, summed over their tokens: [pair, sentence, noun, layer, head]
     weights: Float[ndarray, "pairs 2 2 n_layers n_heads"]
+    # [pair, layer, head], `((w_11 - w_12) - (w_21 - w_22)) / 2` with w_sn the weight in sentence s on noun n: the share
+    # of the attention that moves from the wrong noun to the right one; 1 if all of it does
     shifts: Float[ndarray, "pairs n_layers n_heads"]
+    # layer, head: where the mean over the pairs is largest
     layer: int
     head: int
+    # of all ways in which coins could say which noun of each pair is right, the share in which the best of all heads
+    # does as well as here (an exact sign-flip test of the maximum; Westfall & Young 1993)
     chance: float
 
     @property

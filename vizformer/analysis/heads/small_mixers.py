@@ -41,14 +41,10 @@ class MixerCost:
 
 @dataclass(frozen=True)
 class Mixed:
-    """What a layer has made of a text.
+    """What a layer has made of a text."""
 
-    `maps`: what each token reads of each value, head by head: o = M v.
-    `error`: |M v - o| / |o| over all heads, o as the layer has computed it.
-    """
-
-    maps: Float[ndarray, "h n n"]
-    error: float
+    maps: Float[ndarray, "h n n"]  # what each token reads of each value, head by head: o = M v
+    error: float  # |M v - o| / |o| over all heads, o as the layer has computed it
 
 
 def small_config(kind: Mixer, vocab_size: int) -> ModelConfig:

@@ -19,21 +19,18 @@ ABOVE_CHANCE = 1.5
 
 @dataclass(frozen=True)
 class HeadStatistics:
-    """Means over the queries of one sentence, for every head of one kind of attention.
+    """Means over the queries of one sentence, for every head of one kind of attention."""
 
-    Attributes:
-        shares: attention to the token before, to the query itself, to the token after, to the first and to the last
-            key; each averaged over the queries that can see such a key and another one (NaN where fewer than half can,
-            as under a causal mask for the last key, and for the first three in cross-attention, where a position of
-            the target is no position of the source).
-        chance: what a head of each layer would give there that spreads its attention evenly over the keys it can see.
-        effective: exp of the entropy of each query's weights, averaged: from how many keys a query reads.
-        visible: how many keys a query of each layer can see on average: fewer where there is a sliding window.
-    """
-
+    # attention to the token before, to the query itself, to the token after, to the first and to the last key; each
+    # averaged over the queries that can see such a key and another one (NaN where fewer than half can, as under a
+    # causal mask for the last key, and for the first three in cross-attention, where a position of the target is no
+    # position of the source)
     shares: dict[Tendency, Float[ndarray, "n_layers n_heads"]]
+    # what a head of each layer would give there that spreads its attention evenly over the keys it can see
     chance: dict[Tendency, Float[ndarray, " n_layers"]]
+    # exp of the entropy of each query's weights, averaged: from how many keys a query reads
     effective: Float[ndarray, "n_layers n_heads"]
+    # how many keys a query of each layer can see on average: fewer where there is a sliding window
     visible: Float[ndarray, " n_layers"]
 
     def leading(self, layer: int, head: int) -> Tendency | None:

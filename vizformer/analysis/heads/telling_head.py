@@ -14,16 +14,13 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class TellingHead:
-    """A head, the word that its row looks at most (`key`), and how much of the row goes there (`weight`).
-
-    `among_some`: whether layers without a softmax were passed by.
-    """
+    """A head, the word that its row looks at most (`key`), and how much of the row goes there (`weight`)."""
 
     layer: int
     head: int
     key: int
     weight: float
-    among_some: bool = False
+    among_some: bool = False  # whether layers without a softmax were passed by
 
 
 def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | None:

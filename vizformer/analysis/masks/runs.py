@@ -18,19 +18,15 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class PaddedRun:
-    """Two sentences in one batch, the shorter one filled up on the right.
-
-    Attributes:
-        tokens: stack -> the first sentence's tokens with the padding after them.
-        padding: stack -> True where a token of (first, second) only fills the batch [2, n].
-        difference: how far the first sentence's outputs are from those it has alone, at its own tokens: largest
-            |difference| of the last residual stream of every stack.
-    """
+    """Two sentences in one batch, the shorter one filled up on the right."""
 
     trace: Trace
-    tokens: dict[str, tuple[Token, ...]]
+    tokens: dict[str, tuple[Token, ...]]  # stack -> the first sentence's tokens with the padding after them
     other: dict[str, tuple[Token, ...]]
+    # stack -> True where a token of (first, second) only fills the batch [2, n]
     padding: dict[str, Bool[ndarray, "2 n"]]
+    # how far the first sentence's outputs are from those it has alone, at its own tokens: largest |difference| of the
+    # last residual stream of every stack
     difference: float
 
     def unused(self, stack: str) -> tuple[int, ...]:

@@ -107,15 +107,12 @@ def scales_its_embedding(checkpoint: Checkpoint) -> bool:
 
 @dataclass(frozen=True)
 class Contrast:
-    """The result of a program with the wrong line and with the right one, beside what the model computed.
-
-    `off`: the largest |difference| of the wrong one from the model.
-    """
+    """The result of a program with the wrong line and with the right one, beside what the model computed."""
 
     right: Float[ndarray, "..."]
     wrong: Float[ndarray, "..."]
     proof: Proof
-    off: float
+    off: float  # the largest |difference| of the wrong one from the model
 
 
 def scale_contrast(record: AttentionRecord, head: int) -> Contrast:

@@ -83,13 +83,10 @@ def averaging(notes: Mapping[str, Any]) -> tuple[Averaging, ...]:
 
 @dataclass(frozen=True)
 class LeftOutCurves:
-    """The losses of trainings with one thing left out.
-
-    `learned`: of how many seeds the last loss is less than a quarter of that of guessing.
-    """
+    """The losses of trainings with one thing left out."""
 
     curves: Float[ndarray, "seeds points"]
-    learned: int
+    learned: int  # of how many seeds the last loss is less than a quarter of that of guessing
 
     @property
     def last(self) -> Float[ndarray, " seeds"]:

@@ -19,25 +19,20 @@ ROUNDING = 1e-5  # of the largest number; float32 keeps 7 digits, and layers add
 
 @dataclass(frozen=True)
 class Contexts:
-    """Cosines of residual streams from two texts: place 0 is the layers' input, place l + 1 is after layer l.
+    """Cosines of residual streams from two texts: place 0 is the layers' input, place l + 1 is after layer l."""
 
-    Attributes:
-        table: the cosine of the two rows of the embedding table: 1 for the same token.
-        same: of the two vectors that are compared, [n_layers + 1].
-        other: the mean over all pairs of *different* tokens, one from each text: what a cosine is worth here, as
-            all residual streams share common directions (Ethayarajh 2019, "How Contextual are Contextualized Word
-            Representations?", section 4.1).
-        low, high: the 10th and 90th percentile of these pairs.
-        identical: whether the two vectors agree after the last layer but for rounding: texts of different lengths are
-            multiplied in different orders.
-    """
-
-    table: float
-    same: Float[ndarray, " places"]
+    table: float  # the cosine of the two rows of the embedding table: 1 for the same token
+    same: Float[ndarray, " places"]  # of the two vectors that are compared, [n_layers + 1]
+    # the mean over all pairs of *different* tokens, one from each text: what a cosine is worth here, as all residual
+    # streams share common directions (Ethayarajh 2019, "How Contextual are Contextualized Word Representations?",
+    # section 4.1)
     other: Float[ndarray, " places"]
+    # low, high: the 10th and 90th percentile of these pairs
     low: Float[ndarray, " places"]
     high: Float[ndarray, " places"]
     others: int
+    # whether the two vectors agree after the last layer but for rounding: texts of different lengths are multiplied in
+    # different orders
     identical: bool
     first: Float[ndarray, "places d_model"]
     second: Float[ndarray, "places d_model"]

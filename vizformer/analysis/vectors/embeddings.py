@@ -42,13 +42,10 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Projection:
-    """Vectors on the plane in which they vary most.
-
-    `explained`: share of the variance along each of the two directions.
-    """
+    """Vectors on the plane in which they vary most."""
 
     points: Float[ndarray, "m 2"]
-    explained: Float[ndarray, " 2"]
+    explained: Float[ndarray, " 2"]  # share of the variance along each of the two directions
 
     @property
     def shares(self) -> tuple[float, float]:

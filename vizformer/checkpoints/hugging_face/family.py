@@ -33,22 +33,17 @@ _WITH_HEAD = (
 
 @dataclass(frozen=True)
 class Export:
-    """The way back: what a config must be to fit the family, and what config.json then says.
+    """The way back: what a config must be to fit the family, and what config.json then says."""
 
-    Attributes:
-        model_type: of config.json.
-        fits: the options that decide whether a model is one of the family, with what they may be, where that is another
-            value than the one that `ModelConfig` has from the start.
-        written: the options that `fields` writes down, whatever they are.  All others must be as `ModelConfig` has them
-            from the start, so that an option that is new here is never lost on the way.
-        fields: (config, whether there is a head) -> config.json.
-        stored: the name of a tensor of `weights` -> that under which files of this type have it.
-    """
-
-    model_type: str
+    model_type: str  # of config.json
+    # the options that decide whether a model is one of the family, with what they may be, where that is another value
+    # than the one that `ModelConfig` has from the start
     fits: Mapping[str, Collection[Any]]
+    # the options that `fields` writes down, whatever they are.  All others must be as `ModelConfig` has them from the
+    # start, so that an option that is new here is never lost on the way
     written: Collection[str]
-    fields: Callable[[ModelConfig, bool], dict[str, Any]]
+    fields: Callable[[ModelConfig, bool], dict[str, Any]]  # (config, whether there is a head) -> config.json
+    # the name of a tensor of `weights` -> that under which files of this type have it
     stored: Callable[[str], str] = str
 
 

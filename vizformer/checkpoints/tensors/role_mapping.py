@@ -39,18 +39,14 @@ _TABLES = {"roles", "left_out", "answers"}
 
 @dataclass(frozen=True)
 class Entry:
-    """The tensor that plays a role.
+    """The tensor that plays a role."""
 
-    Attributes:
-        tensor: its name in the file; `#` for the number of a layer, `*` for that of a head.
-        transpose: whether it is turned over before it is read, so that it is [out, in]; None: as its module is read,
-            which for a parameter without a module may become a question.
-        rows: which of its rows it is, from the first up to the one that is not meant any more, after it was turned
-            over; None: all.
-    """
-
-    tensor: str
+    tensor: str  # its name in the file; `#` for the number of a layer, `*` for that of a head
+    # whether it is turned over before it is read, so that it is [out, in]; None: as its module is read, which for a
+    # parameter without a module may become a question
     transpose: bool | None = None
+    # which of its rows it is, from the first up to the one that is not meant any more, after it was turned over; None:
+    # all
     rows: tuple[int, int] | None = None
 
     @property

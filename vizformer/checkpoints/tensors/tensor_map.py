@@ -11,32 +11,25 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """One tensor of the file and the parameters it becomes.
+    """One tensor of the file and the parameters it becomes."""
 
-    Attributes:
-        source: its name, without the family's prefix.
-        targets: our parameters; several lie in the file one under the other (GPT-2's query, key and value).
-        transposed: the file has [in, out] (GPT-2's Conv1D) where a linear layer has [out, in].
-        heads: where it is above 0, the rows of the targets alternate: those of head 0 of each, then of head 1, ...
-            (GPT-NeoX's query, key and value).
-        row: the file has [1, n] where we have [n] (the bias of BART's logits).
-        skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
-        shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward); the first
-            one in another order, where `order` says so (Gemma 4's keys, which turn, and values, which do not).
-        matrices: where it is above 0, the file has so many matrices in one tensor, [matrices, rows, columns], which are
-            the targets one under the other (all experts of a layer); each of them transposed, where it is so.
-        order: gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's
-            rotary positions of neighbouring numbers); None: they are in it.
-    """
-
-    source: str
+    source: str  # its name, without the family's prefix
+    # our parameters; several lie in the file one under the other (GPT-2's query, key and value)
     targets: tuple[str, ...]
-    transposed: bool = False
+    transposed: bool = False  # the file has [in, out] (GPT-2's Conv1D) where a linear layer has [out, in]
+    # where it is above 0, the rows of the targets alternate: those of head 0 of each, then of head 1, ... (GPT-NeoX's
+    # query, key and value)
     heads: int = 0
-    row: bool = False
-    skip: int = 0
+    row: bool = False  # the file has [1, n] where we have [n] (the bias of BART's logits)
+    skip: int = 0  # rows at the start that no position uses (RoBERTa's table begins after the padding's row)
+    # each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward); the first one in
+    # another order, where `order` says so (Gemma 4's keys, which turn, and values, which do not)
     shared: bool = False
+    # where it is above 0, the file has so many matrices in one tensor, [matrices, rows, columns], which are the targets
+    # one under the other (all experts of a layer); each of them transposed, where it is so
     matrices: int = 0
+    # gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's rotary
+    # positions of neighbouring numbers); None: they are in it
     order: Callable[[], Tensor] | None = None
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:

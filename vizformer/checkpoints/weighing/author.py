@@ -19,13 +19,10 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
 
 @dataclass(frozen=True)
 class Printed:
-    """Numbers as they were printed.
-
-    `half`: how far each may be from what the model computes: half a unit of its last digit, and rounding.
-    """
+    """Numbers as they were printed."""
 
     numbers: Measured
-    half: Measured
+    half: Measured  # how far each may be from what the model computes: half a unit of its last digit, and rounding
 
     @property
     def is_loss(self) -> bool:

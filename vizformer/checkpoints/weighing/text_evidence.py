@@ -41,18 +41,13 @@ __all__ = ["LEAST_TOKENS", "MOST_COMBINATIONS", "Evidence", "Finding", "evidence
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one question.
-
-    Attributes:
-        answer: under the best combination.
-        rival: the other answer that comes nearest; None where no other one makes another model that
-            predicts tokens.
-        difference: how much more the loss per token is with it, in nats; of an author's number, how much further away.
-    """
+    """What was found about one question."""
 
     question: Question
-    answer: Value
+    answer: Value  # under the best combination
+    # the other answer that comes nearest; None where no other one makes another model that predicts tokens
     rival: Value | None
+    # how much more the loss per token is with it, in nats; of an author's number, how much further away
     difference: float
     error: float
     settled: bool
