@@ -11,27 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-State = Any
-"""A JSON value: what a component has selected."""
+State = Any  # a JSON value: what a component has selected
 
 
 @dataclass
 class Echo:
-    """What was last said between the page and one mounted component.
+    """What was last said between the page and one mounted component."""
 
-    Attributes:
-        version: number of the value last sent; the browser ignores a value whose version it has seen.
-        sent: that value.
-        argument: what the page passed in the last run.
-        returned: what `mount` returned in the last run.
-        seq: serial number of the last report from the browser; None until there is one.
-    """
-
-    version: int
-    sent: State
-    argument: State
-    returned: State
-    seq: int | None = None
+    version: int  # number of the value last sent; the browser ignores a value whose version it has seen
+    sent: State  # that value
+    argument: State  # what the page passed in the last run
+    returned: State  # what `mount` returned in the last run
+    seq: int | None = None  # serial number of the last report from the browser; None until there is one
 
     def bump(self, value: State) -> None:
         """Makes a new version; reports that speak of an older one no longer count."""

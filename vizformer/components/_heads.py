@@ -30,15 +30,12 @@ Selected = TypeVar("Selected", bound=HeadsSelection)
 
 @dataclass(frozen=True)
 class HeadsComponent(Generic[Selected]):
-    """A view of the heads of one kind.
-
-    `refused`: which payloads it cannot show (`HeadsPayload.held`), and what to do instead.
-    """
+    """A view of the heads of one kind."""
 
     component: _mount.Component
     selection: type[Selected]
     title: str
-    refused: tuple[str, str]
+    refused: tuple[str, str]  # which payloads it cannot show (`HeadsPayload.held`), and what to do instead
     first: Callable[[HeadsPayload], Selected]
 
     def peek(self, *, key: str, selected: Selected | None = None) -> Selected:

@@ -15,28 +15,19 @@ _COMPONENT = _mount.Component("architecture", ENGLISH)
 
 
 class Box(TypedDict):
-    """One box.
-
-    Attributes:
-        kind: decides its colour: "attention", "feedforward", "norm", "table" or "plain".
-        note: more about it, shown at the lower edge of a narrow screen while the box is chosen.
-        framed: whether it belongs to the layer that is repeated.
-        inside: the key of a box that it is drawn in; "" where it has a place of its own.
-        skip: the key of the box from which a line leads here past what is between; "" where there is none.
-        source: the key of a box of another column from which a line leads here; "".
-        fed_by: the key of the box from which the data comes, where that is not the one right before; "" or left out.
-    """
+    """One box."""
 
     key: str
-    kind: str
+    kind: str  # decides its colour: "attention", "feedforward", "norm", "table" or "plain"
     title: str
     shape: str
     count: str
-    note: str
-    framed: bool
-    inside: str
-    skip: str
-    source: str
+    note: str  # more about it, shown at the lower edge of a narrow screen while the box is chosen
+    framed: bool  # whether it belongs to the layer that is repeated
+    inside: str  # the key of a box that it is drawn in; "" where it has a place of its own
+    skip: str  # the key of the box from which a line leads here past what is between; "" where there is none
+    source: str  # the key of a box of another column from which a line leads here; ""
+    # the key of the box from which the data comes, where that is not the one right before; "" or left out
     fed_by: NotRequired[str]
 
 

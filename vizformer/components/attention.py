@@ -25,8 +25,7 @@ Order = Literal["layer", "habit", "entropy", "distance", "first"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 _WORDS = words_of(__file__)
-CELLS: Mapping[str, str] = _WORDS["cells"]
-"""What is said of cells, by every picture of heads."""
+CELLS: Mapping[str, str] = _WORDS["cells"]  # what is said of cells, by every picture of heads
 
 ENGLISH: Mapping[str, str] = {**CELLS, **_WORDS["more"]}
 
@@ -38,18 +37,14 @@ def texts_of(*, sinks: bool, with_states: bool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Selection:
-    """What someone looks at, by its place in the payload's heads, counted from 0.
-
-    `key`: the chosen cell of the row that is lit, if one is.
-    `order`: what the small maps are sorted by; "layer" where the payload has no such measure.
-    """
+    """What someone looks at, by its place in the payload's heads, counted from 0."""
 
     layer: int = 0
     head: int = 0
     query: int = 0
-    key: int | None = None
+    key: int | None = None  # the chosen cell of the row that is lit, if one is
     view: View = "weights"
-    order: Order = "layer"
+    order: Order = "layer"  # what the small maps are sorted by; "layer" where the payload has no such measure
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> "Selection":

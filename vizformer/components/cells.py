@@ -16,11 +16,9 @@ from vizformer.components import _mount
 from vizformer.components.payload import count
 from vizformer.word_tables import words_of
 
-LARGEST = 24
-"""Rows and columns that can be drawn: cells of more could not be hit on a phone."""
+LARGEST = 24  # rows and columns that can be drawn: cells of more could not be hit on a phone
 
-Cell = tuple[int, int]
-"""Row and column, counted from 0."""
+Cell = tuple[int, int]  # row and column, counted from 0
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
 

@@ -28,16 +28,12 @@ Floats = NDArray[np.floating]
 class Operands:
     """What the map of one head is computed from, n x d_head numbers where the map has n x n.
 
-        score(i, j) = q_i . k_j + by_distance[j - i + queries - 1],   weights = softmax over the keys that i sees
-
-    Attributes:
-        q: float32 [queries, d_head], multiplied by the scale already.
-        k: float32 [keys, d_head], those of the head's group where several heads share them.
-        by_distance: what ALiBi or T5 add for the distance from query to key [queries + keys - 1]; None where nothing is.
+    score(i, j) = q_i . k_j + by_distance[j - i + queries - 1],   weights = softmax over the keys that i sees
     """
 
-    q: Floats
-    k: Floats
+    q: Floats  # float32 [queries, d_head], multiplied by the scale already
+    k: Floats  # float32 [keys, d_head], those of the head's group where several heads share them
+    # what ALiBi or T5 add for the distance from query to key [queries + keys - 1]; None where nothing is
     by_distance: Floats | None
 
 
@@ -110,18 +106,14 @@ class Numbers(Protocol):
 
 @dataclass(frozen=True)
 class Arrays:
-    """Heads of which nothing is known but their weights.
-
-    Attributes:
-        weights: [layers, heads, queries, keys], each from 0 to 1.
-        reasons: why a cell is masked, [queries, keys] for all layers or [layers, queries, keys]; None where none is.
-    """
+    """Heads of which nothing is known but their weights."""
 
     scored: ClassVar[bool] = False
     measures: ClassVar[tuple[str, ...]] = ()
-    weights: Floats = field(repr=False)
+    weights: Floats = field(repr=False)  # [layers, heads, queries, keys], each from 0 to 1
     query_tokens: Sequence[str]
     key_tokens: Sequence[str]
+    # why a cell is masked, [queries, keys] for all layers or [layers, queries, keys]; None where none is
     reasons: NDArray[np.integer] | None = field(default=None, repr=False)
 
     @property

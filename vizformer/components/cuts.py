@@ -13,22 +13,16 @@ COLOURS = 5  # that follow each other along a row, in cuts.css
 
 @dataclass(frozen=True)
 class Cut:
-    """One token in a row.
-
-    Attributes:
-        start, end: the bytes of the text that it covers.
-        unknown: hatched: its text is lost.
-        continues: dotted on its left: it continues a word.
-        marked: framed: it is what the words beside the rows are about.
-    """
+    """One token in a row."""
 
     text: str
+    # start, end: the bytes of the text that it covers
     start: int
     end: int
     hint: str = ""
-    unknown: bool = False
-    continues: bool = False
-    marked: bool = False
+    unknown: bool = False  # hatched: its text is lost
+    continues: bool = False  # dotted on its left: it continues a word
+    marked: bool = False  # framed: it is what the words beside the rows are about
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypedDict
 from vizformer.components import _mount
 from vizformer.word_tables import words_of
 
-MOST = 24
-"""Edges: of more, none could be followed."""
+MOST = 24  # Edges: of more, none could be followed
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
 
@@ -20,42 +19,29 @@ _COMPONENT = _mount.Component("evidence", ENGLISH)
 
 
 class Node(TypedDict):
-    """A box.
+    """A box."""
 
-    Attributes:
-        kind: its column: tokens on the left, parts by their layers in the middle, the answer on the right.
-        text, note: what stands in it, and below in small letters.
-        name: all of it in words.
-    """
-
+    # its column: tokens on the left, parts by their layers in the middle, the answer on the right
     kind: Literal["token", "part", "answer"]
+    # text, note: what stands in it, and below in small letters
     text: str
     note: str
-    name: str
+    name: str  # all of it in words
 
 
 class Edge(TypedDict):
-    """A line between two boxes, and a line of the list.
+    """A line between two boxes, and a line of the list."""
 
-    Attributes:
-        first, second: the boxes, by their places.
-        looks: whether it turns a look, and carries no share of the logit.
-        depth: how far the name is set in: of what enters the part of the last edge that is set in less.
-        name: in the list.
-        direct: its share; in `shown` as it is written.
-        total: what is lost without it; None where that was not measured.
-        said: what becomes of the answer without it.
-    """
-
+    # first, second: the boxes, by their places
     first: int
     second: int
-    looks: bool
-    depth: int
-    name: str
-    direct: float
+    looks: bool  # whether it turns a look, and carries no share of the logit
+    depth: int  # how far the name is set in: of what enters the part of the last edge that is set in less
+    name: str  # in the list
+    direct: float  # its share; in `shown` as it is written
     shown: str
-    total: float | None
-    said: str
+    total: float | None  # what is lost without it; None where that was not measured
+    said: str  # what becomes of the answer without it
 
 
 def mount(nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, key: str) -> None:

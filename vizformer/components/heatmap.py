@@ -49,23 +49,17 @@ _COMPONENT = _mount.Component("heatmap", ENGLISH)
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What the map shows; labels may repeat.
+    """What the map shows; labels may repeat."""
 
-    Attributes:
-        weights: attention weights in 0..1 [queries, keys].
-        scores: before the mask, the same shape; where they are given, they are what is shown.
-        reasons: why a cell is masked, 0 = visible (`vizformer.model.Reason`) [queries, keys].
-        rings: for each query a key that gets a ring.
-        squares: (query, key) of cells with a square around them.
-    """
-
-    weights: NDArray[np.floating]
+    weights: NDArray[np.floating]  # attention weights in 0..1 [queries, keys]
     query_tokens: Sequence[str]
     key_tokens: Sequence[str]
+    # before the mask, the same shape; where they are given, they are what is shown
     scores: NDArray[np.floating] | None = None
+    # why a cell is masked, 0 = visible (`vizformer.model.Reason`) [queries, keys]
     reasons: NDArray[np.integer] | None = None
-    rings: Sequence[int] | None = None
-    squares: Sequence[tuple[int, int]] = ()
+    rings: Sequence[int] | None = None  # for each query a key that gets a ring
+    squares: Sequence[tuple[int, int]] = ()  # (query, key) of cells with a square around them
     title: str = ""
 
     def __post_init__(self) -> None:

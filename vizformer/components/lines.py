@@ -35,8 +35,7 @@ __all__ = [
 
 ENGLISH: Mapping[str, str] = {**CELLS, **words_of(__file__)}
 
-THRESHOLD = 0.04
-"""Weights below it are not drawn at first: they are many, and hide the others."""
+THRESHOLD = 0.04  # weights below it are not drawn at first: they are many, and hide the others
 
 
 @dataclass(frozen=True)
@@ -49,16 +48,12 @@ class Pin:
 
 @dataclass(frozen=True)
 class LineSelection:
-    """What someone looks at, counted from 0; its `heads`, in ascending order, or all that there are.
-
-    `pinned`: the token whose lines stay highlighted, if one does.
-    `threshold`: weights below it are not drawn.
-    """
+    """What someone looks at, counted from 0; its `heads`, in ascending order, or all that there are."""
 
     layer: int = 0
     heads: tuple[int, ...] | None = None
-    pinned: Pin | None = None
-    threshold: float = THRESHOLD
+    pinned: Pin | None = None  # the token whose lines stay highlighted, if one does
+    threshold: float = THRESHOLD  # weights below it are not drawn
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> "LineSelection":

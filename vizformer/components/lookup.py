@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from vizformer.components.matrix import number
 
-Places = Sequence[int | None]
-"""Indices that are shown, in order; None where some are left out."""
+Places = Sequence[int | None]  # indices that are shown, in order; None where some are left out
 
 
 def around(index: int, count: int) -> list[int | None]:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from vizformer.components import _mount
 from vizformer.word_tables import words_of
 
-LARGEST = 32
-"""Rows and columns that are drawn; of a longer text the first ones."""
+LARGEST = 32  # rows and columns that are drawn; of a longer text the first ones
 
 Panel = Literal["mask", "scores", "weights"]
 
@@ -27,24 +26,17 @@ _COMPONENT = _mount.Component("mask", ENGLISH)
 
 @dataclass(frozen=True)
 class MaskView:
-    """What the panels show.
-
-    Attributes:
-        reasons: why a cell is blocked, 0 where it is open (`vizformer.model.Reason`) [queries, keys].
-        scores: before the mask; None without that panel.
-        weights: after the softmax; None without that panel.
-        kept: why a cell of a sparse pattern is open (1 window, 2 global, 3 random), 0 for no special reason.
-        own: for painting: the mask as it was before anything was painted.
-    """
+    """What the panels show."""
 
     queries: Sequence[str]
     keys: Sequence[str]
-    reasons: NDArray[np.integer]
-    scores: NDArray[np.floating] | None = None
-    weights: NDArray[np.floating] | None = None
+    reasons: NDArray[np.integer]  # why a cell is blocked, 0 where it is open (`vizformer.model.Reason`) [queries, keys]
+    scores: NDArray[np.floating] | None = None  # before the mask; None without that panel
+    weights: NDArray[np.floating] | None = None  # after the softmax; None without that panel
+    # why a cell of a sparse pattern is open (1 window, 2 global, 3 random), 0 for no special reason
     kept: NDArray[np.integer] | None = None
     unused: Sequence[int] = ()
-    own: NDArray[np.integer] | None = None
+    own: NDArray[np.integer] | None = None  # for painting: the mask as it was before anything was painted
 
     def __post_init__(self) -> None:
         shape = (len(self.queries), len(self.keys))

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-SHOWN = 8
-"""Longest side that is shown whole; longer ones show the first six, dots, and the last."""
+SHOWN = 8  # longest side that is shown whole; longer ones show the first six, dots, and the last
 
 POSITIVE, NEGATIVE = "0,114,178", "213,94,0"  # blue and vermillion: told apart by colour-blind eyes (Okabe & Ito)
 

@@ -14,8 +14,7 @@ _COMPONENT = _mount.Component("memory", drawn=False)
 _LONGEST, _MOST = 80, 500
 NEXT_DAY = 20 * 3600 * 1000
 """ms after which a question comes again that waits for the next day: of a lesson, and of the path."""
-Missed = Mapping[str, tuple[int, int]]
-"""Name -> when it was judged last (ms since 1970), and how: a small number."""
+Missed = Mapping[str, tuple[int, int]]  # name -> when it was judged last (ms since 1970), and how: a small number
 
 
 def mount(

@@ -21,42 +21,30 @@ REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted", 6
 
 @dataclass(frozen=True)
 class HeadsPayload:
-    """The heads of one kind of attention, packed.
+    """The heads of one kind of attention, packed."""
 
-    Attributes:
-        shape: (layers, heads, queries, keys).
-        chosen: (layer, head) whose numbers are here in any case.
-        held: whose numbers are here: of all heads, of the chosen layer, or of the chosen head only.
-        columns: flat arrays by name.
-            weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], [heads, queries, keys] of the
-                chosen layer, or [queries, keys] of the chosen head.
-            scores: float32, the same shape; absent where there are none.
-            reasons: uint8 [queries, keys], see REASONS; [layers, queries, keys] where layers differ; absent where
-                everything is visible.
-            q, k: float32 [queries, d_head] (multiplied by the scale) and [keys, d_head], in the place of weights and
-                scores: softmax(q k^T + by_distance[key - query + queries - 1]) over what is visible.
-            by_distance: float32 [queries + keys - 1]; absent where nothing is added.
-            run_starts, run_reasons: uint32 and uint8, in the place of reasons: where in the map, row after row, each run
-                of equal reasons begins.
-            thumbs: uint8, 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens,
-                and where one layer is held.
-            thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
-            measure_<name>: float32 [layers, heads], what the heads can be sorted by (`measured`).
-        thumb_shape: (rows, columns) of a small map; the full map's where there are no thumbs.
-        address: where the browser asks for a head (`address/layer/head`) and for the small maps and the measures of a
-            layer (`address/layer`), each as a safetensors file with the columns above; None where all that there is
-            came with the payload.
-        measures: the names of the measures that come from the address.
-        first: (query, key) in the text that the first row and column are, where this is a part of a longer one.
-    """
-
-    shape: tuple[int, int, int, int]
-    chosen: tuple[int, int]
+    shape: tuple[int, int, int, int]  # (layers, heads, queries, keys)
+    chosen: tuple[int, int]  # (layer, head) whose numbers are here in any case
+    # whose numbers are here: of all heads, of the chosen layer, or of the chosen head only
     held: Literal["all", "layer", "head"]
-    thumb_shape: tuple[int, int]
+    thumb_shape: tuple[int, int]  # (rows, columns) of a small map; the full map's where there are no thumbs
+    # flat arrays by name. weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], [heads,
+    # queries, keys] of the chosen layer, or [queries, keys] of the chosen head. scores: float32, the same shape; absent
+    # where there are none. reasons: uint8 [queries, keys], see REASONS; [layers, queries, keys] where layers differ;
+    # absent where everything is visible. q, k: float32 [queries, d_head] (multiplied by the scale) and [keys, d_head],
+    # in the place of weights and scores: softmax(q k^T + by_distance[key - query + queries - 1]) over what is visible.
+    # by_distance: float32 [queries + keys - 1]; absent where nothing is added. run_starts, run_reasons: uint32 and
+    # uint8, in the place of reasons: where in the map, row after row, each run of equal reasons begins. thumbs: uint8,
+    # 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens, and where one layer
+    # is held. thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
+    # measure_<name>: float32 [layers, heads], what the heads can be sorted by (`measured`)
     columns: Mapping[str, NDArray[np.generic]] = field(repr=False)
+    # where the browser asks for a head (`address/layer/head`) and for the small maps and the measures of a layer
+    # (`address/layer`), each as a safetensors file with the columns above; None where all that there is came with the
+    # payload
     address: str | None = None
-    measures: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()  # the names of the measures that come from the address
+    # (query, key) in the text that the first row and column are, where this is a part of a longer one
     first: tuple[int, int] = (0, 0)
 
     @property

@@ -34,48 +34,34 @@ class Taken:
 
 @dataclass(frozen=True)
 class Steps:
-    """What each step was chosen from; `count` candidates a step, most probable first.
+    """What each step was chosen from; `count` candidates a step, most probable first."""
 
-    Attributes:
-        ids: the token of each step [steps].
-        candidates: ids [steps, count].
-        names: text of every id among the candidates.
-        before, after: probability before and after the cut [steps, count].
-        cut: 0 kept, 1 top-k, 2 top-p, 3 min-p, 4 temperature 0, 5 a rule of the model [steps, count].
-        kept: tokens left to draw from [steps].
-        end: why the text ends: "eos", "limit" or "context".
-    """
-
-    ids: Sequence[int]
-    candidates: NDArray[np.integer]
-    names: Mapping[int, str]
+    ids: Sequence[int]  # the token of each step [steps]
+    candidates: NDArray[np.integer]  # ids [steps, count]
+    names: Mapping[int, str]  # text of every id among the candidates
+    # before, after: probability before and after the cut [steps, count]
     before: NDArray[np.floating] = field(repr=False)
     after: NDArray[np.floating] = field(repr=False)
+    # 0 kept, 1 top-k, 2 top-p, 3 min-p, 4 temperature 0, 5 a rule of the model [steps, count]
     cut: NDArray[np.integer] = field(repr=False)
-    kept: Sequence[int]
+    kept: Sequence[int]  # tokens left to draw from [steps]
     by_hand: Sequence[bool]
     vocab_size: int
-    end: str
+    end: str  # why the text ends: "eos", "limit" or "context"
 
 
 @dataclass(frozen=True)
 class Written:
-    """A generated text with everything the player shows; `tokens` begin with `start` that were given.
-
-    Attributes:
-        kinds: the heads of each kind of attention; a row for each token but the last, which has not been read.
-        source: texts of the encoder's tokens, the keys of "cross".
-        branch: what was asked to be taken by hand, see `read_branch`.
-        name: another one for another text: tells the browser when the text is a new one.
-    """
+    """A generated text with everything the player shows; `tokens` begin with `start` that were given."""
 
     tokens: Sequence[Token]
     start: int
     steps: Steps
+    # the heads of each kind of attention; a row for each token but the last, which has not been read
     kinds: Mapping[DecoderKind, HeadsPayload]
-    source: Sequence[str]
-    branch: str
-    name: str
+    source: Sequence[str]  # texts of the encoder's tokens, the keys of "cross"
+    branch: str  # what was asked to be taken by hand, see `read_branch`
+    name: str  # another one for another text: tells the browser when the text is a new one
 
     def __post_init__(self) -> None:
         n = len(self.steps.ids)

@@ -11,8 +11,7 @@ from typing import Any
 from vizformer.components import _mount
 from vizformer.word_tables import words_of
 
-LARGEST = 2000
-"""Rows that are shown: a browser needs a second for more."""
+LARGEST = 2000  # rows that are shown: a browser needs a second for more
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
 

@@ -38,45 +38,33 @@ class Chips:
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers as colours.
-
-    Attributes:
-        cells: [rows, columns]; NaN where nothing may be seen (blocked).
-        signed: orange below 0 and blue above it, else from 0 to 1.
-        written: whether each number stands in its cell.
-        texts: what is written in the cells instead of their numbers, row by row; empty for nothing else.
-        notes: what stands behind each row; empty for nothing.
-        tips: what is said of a cell that is pressed, row by row; empty for nothing.
-    """
+    """Numbers as colours."""
 
     title: str
     rows: Sequence[str]
     columns: Sequence[str]
-    cells: NDArray[np.floating] = field(repr=False)
-    signed: bool = False
-    written: bool = False
+    cells: NDArray[np.floating] = field(repr=False)  # [rows, columns]; NaN where nothing may be seen (blocked)
+    signed: bool = False  # orange below 0 and blue above it, else from 0 to 1
+    written: bool = False  # whether each number stands in its cell
+    # what is written in the cells instead of their numbers, row by row; empty for nothing else
     texts: Sequence[Sequence[str]] = ()
     lit: int | None = None
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # what stands behind each row; empty for nothing
     small: bool = False
-    tips: Sequence[Sequence[str]] = ()
+    tips: Sequence[Sequence[str]] = ()  # what is said of a cell that is pressed, row by row; empty for nothing
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Numbers from 0 on as bars, each with what it is called and how it is written.
-
-    `most`: what the longest bar possible stands for.
-    `upright`: whether they stand side by side, as tokens do.
-    """
+    """Numbers from 0 on as bars, each with what it is called and how it is written."""
 
     title: str
     names: Sequence[str]
     values: Sequence[float]
     texts: Sequence[str]
-    most: float
+    most: float  # what the longest bar possible stands for
     lit: int | None = None
-    upright: bool = False
+    upright: bool = False  # whether they stand side by side, as tokens do
 
 
 @dataclass(frozen=True)
@@ -93,8 +81,7 @@ class Curve:
 
 
 Part = Chips | Grid | Bars | Curve
-Frame = Sequence[Part]
-"""A picture: its parts, from top to bottom."""
+Frame = Sequence[Part]  # a picture: its parts, from top to bottom
 
 
 @dataclass(frozen=True)
@@ -115,16 +102,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Ask:
-    """A step that goes on only after a prediction: the picture is that before the answer.
-
-    `again`: the question in other words, for a later station or the next day; empty: it is asked once.
-    """
+    """A step that goes on only after a prediction: the picture is that before the answer."""
 
     words: str
     options: Sequence[Option]
     right: int
     frame: Frame
-    again: str = ""
+    again: str = ""  # the question in other words, for a later station or the next day; empty: it is asked once
 
     def __post_init__(self) -> None:
         texts = [option.text for option in self.options]
@@ -187,17 +171,14 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Station:
-    """One station, its `name` as in links, the minutes that its pictures take, and the page that is its second half.
-
-    `exercises`: what of it the reader builds herself; not counted in the minutes.
-    """
+    """One station, its `name` as in links, the minutes that its pictures take, and the page that is its second half."""
 
     name: str
     title: str
     steps: Sequence[Step]
     deeper: Deeper | None = None
     minutes: float = 0
-    exercises: Sequence[Exercise] = ()
+    exercises: Sequence[Exercise] = ()  # what of it the reader builds herself; not counted in the minutes
 
 
 @dataclass(frozen=True)
@@ -212,19 +193,15 @@ class Inside:
 
 @dataclass(frozen=True)
 class Box:
-    """A part of the small drawing of the model, in column 0 or 1, lit at some stations; a press leads to its own.
-
-    `starts`: whether a new group of boxes begins with it, and what that is called ("3 times"); else empty.
-    `inside`: what opens when it is pressed while it is lit; `minutes`: how long that takes.
-    """
+    """A part of the small drawing of the model, in column 0 or 1, lit at some stations; a press leads to its own."""
 
     title: str
     station: str
     column: int
     lit_at: Sequence[str]
-    starts: str = ""
-    inside: Sequence[Inside] = ()
-    minutes: float = 0
+    starts: str = ""  # whether a new group of boxes begins with it, and what that is called ("3 times"); else empty
+    inside: Sequence[Inside] = ()  # what opens when it is pressed while it is lit
+    minutes: float = 0  # how long that takes
 
 
 @dataclass(frozen=True)

@@ -16,22 +16,15 @@ _COMPONENT = _mount.Component("tree", ENGLISH)
 
 
 class Node(TypedDict):
-    """A continuation that the search looked at.
+    """A continuation that the search looked at."""
 
-    `step`: its column, from 0.
-    `parent`: index of the node it continues, a smaller one; None in the first column.
-    `total`: log probability of all tokens up to it.
-    `score`: what results are compared by.
-    `best`: whether the best result goes through it.
-    """
-
-    step: int
-    parent: int | None
+    step: int  # its column, from 0
+    parent: int | None  # index of the node it continues, a smaller one; None in the first column
     text: str
-    total: float
-    score: float
+    total: float  # log probability of all tokens up to it
+    score: float  # what results are compared by
     fate: Literal["kept", "dropped", "finished"]
-    best: bool
+    best: bool  # whether the best result goes through it
 
 
 def mount(nodes: Sequence[Node], *, key: str) -> None:

@@ -41,15 +41,12 @@ _COMPONENT = _mount.Component("walkthrough", ENGLISH)
 
 @dataclass(frozen=True)
 class Scene:
-    """One scene of the walk.
-
-    `link`: the words of a link to more about it; "" for none.
-    """
+    """One scene of the walk."""
 
     kind: SceneKind
     title: str
     caption: str
-    link: str
+    link: str  # the words of a link to more about it; "" for none
     seconds: float
 
 

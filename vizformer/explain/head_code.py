@@ -18,7 +18,7 @@ from vizformer.explain.forward_code import attention_name, functions, run
 from vizformer.options.marks import MarkOptions
 from vizformer.options.prediction import PredictionOptions
 
-Ids = Mapping[str, Sequence[int]]  # The token ids of each stack, as `trace.tokens` has them
+Ids = Mapping[str, Sequence[int]]  # the token ids of each stack, as `trace.tokens` has them
 
 _WITHOUT_EFFECT = frozenset(
     {

@@ -12,8 +12,7 @@ from vizformer.figures.masks import add_masks
 from vizformer.figures.series import MASKED
 from vizformer.figures.style import fill, heights, reach, signed_scale, texts, weight_scale
 
-PRINTED_UP_TO = 16
-"""Values stand in the cells of maps of at most so many rows and columns."""
+PRINTED_UP_TO = 16  # values stand in the cells of maps of at most so many rows and columns
 
 
 def attention_heatmap(

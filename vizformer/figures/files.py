@@ -33,8 +33,7 @@ MEDIA: Mapping[Kind, str] = {
     "html": "text/html",
 }
 PIXELS_PER_INCH = 200
-MOST_ROWS = 1_000_000
-"""Cells up to which a map is written as a table of texts; "npz" holds any."""
+MOST_ROWS = 1_000_000  # cells up to which a map is written as a table of texts; "npz" holds any
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # also in full width, which is run where Chinese is written
 
 _PAGE = b'#set page(width: auto, height: auto, margin: 0pt)\n#image("figure.svg", alt: "figure")'

@@ -18,8 +18,7 @@ MOST_MARKED = 400  # squares: more would hide the map
 PRINTED_UP_TO = 16
 NAMED_UP_TO = 64  # heads of a scatter, where a name may stand beside each
 
-ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
-"""Every text of these figures."""
+ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}  # every text of these figures
 
 
 def measure_of_heads(
@@ -61,17 +60,12 @@ def _viridis() -> style.Scale:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of every head [layers, heads], NaN where there is none: an axis of a scatter, or its colour.
-
-    Attributes:
-        share: whether it is a share of 1.
-        signed: whether its sign says something.
-    """
+    """A number of every head [layers, heads], NaN where there is none: an axis of a scatter, or its colour."""
 
     title: str
     values: NDArray[np.floating]
-    share: bool = False
-    signed: bool = False
+    share: bool = False  # whether it is a share of 1
+    signed: bool = False  # whether its sign says something
 
     def said(self) -> list[str]:
         """Its number for every head, as a reader is told it."""

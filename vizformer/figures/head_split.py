@@ -13,8 +13,7 @@ from vizformer.figures.style import QUALITATIVE, fill, reach, safe, signed, text
 BAND, STRIP = 0.24, 0.54
 """Heights, where a row has 1: of the band that says whose columns these are, and of the strip below it."""
 
-MOST_NAMED = 16
-"""Bands of so many slices are named."""
+MOST_NAMED = 16  # bands of so many slices are named
 
 
 def head_slices(

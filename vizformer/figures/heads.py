@@ -11,8 +11,7 @@ from vizformer.figures.figure import Figure, frame
 from vizformer.figures.masks import add_masks
 from vizformer.figures.style import fill, texts, weight_scale
 
-TILE = 32
-"""Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""
+TILE = 32  # cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells
 
 
 def head_grid(

@@ -11,8 +11,7 @@ import numpy as np
 
 from vizformer.figures.svg.ink import plain
 
-Names = Mapping[float, str]
-"""What the places of an axis are called."""
+Names = Mapping[float, str]  # what the places of an axis are called
 
 _PLACE = re.compile(r"%\{(\w+)((?:\[\d+\])*)(?::([^}]*))?\}")
 _PREFIXES = {9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n"}

@@ -9,8 +9,7 @@ from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import QUALITATIVE, fill, texts, weight_scale
 
-LEVELS = 10
-"""Strengths of lines that are told apart: lines of one strength are one trace."""
+LEVELS = 10  # strengths of lines that are told apart: lines of one strength are one trace
 
 ROW = 22  # px of a token
 _PLACES = {"query": "%{pointNumber[0]}", "query_token": "%{y}", "key": "%{pointNumber[1]}", "key_token": "%{x}"}

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from vizformer.figures.figure import Figure, Trace
 from vizformer.figures.hovers import Names, hover, one_line
 
-MASKED = "masked"
-"""The `meta` of a trace that only says which cells are masked."""
+MASKED = "masked"  # the `meta` of a trace that only says which cells are masked
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from vizformer.word_tables import spoken, words_of
 MOST_DIGITS = 5  # after the point, of a number in a cell
 
 
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the figures."""
+ENGLISH: Mapping[str, str] = words_of(__file__)  # every text of the figures
 
 VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
 """In order of lightness, also for the colour-blind and in grey."""

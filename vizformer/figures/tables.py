@@ -19,8 +19,7 @@ from vizformer.figures.hovers import named, number, one_line
 from vizformer.figures.series import Series, all_series, ints
 from vizformer.figures.style import texts
 
-MOST_ROWS = 1000
-"""Rows of a table; of more, the strongest are kept."""
+MOST_ROWS = 1000  # rows of a table; of more, the strongest are kept
 
 _AT_ONCE = 1 << 20  # cells that are sorted at once
 
@@ -29,14 +28,11 @@ Cell = str | float | int
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of a figure in long form: a row for each cell, point or bar.
-
-    `total`: rows that there are; more than `rows` where only the strongest are kept.
-    """
+    """The numbers of a figure in long form: a row for each cell, point or bar."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
-    total: int
+    total: int  # rows that there are; more than `rows` where only the strongest are kept
 
 
 def table(figure: Figure, *, most: int = MOST_ROWS) -> Table:

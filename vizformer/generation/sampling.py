@@ -76,8 +76,7 @@ class Sampling:
             yield N_("seed={value}: must be from 0 to {last}", value=self.seed, last=LARGEST_SEED)
 
 
-GREEDY = Sampling(temperature=0.0)
-"""Always the most probable token."""
+GREEDY = Sampling(temperature=0.0)  # always the most probable token
 
 
 class Cut(IntEnum):

@@ -54,15 +54,10 @@ class Round:
 
 
 class Checked(NamedTuple):
-    """The rule for one place, token by token of the vocabulary: `kept` + `instead` = p.
+    """The rule for one place, token by token of the vocabulary: `kept` + `instead` = p."""
 
-    Attributes:
-        kept: min(p, q), how often a token is drafted there and accepted.
-        instead: max(0, p - q), how often it is drawn in the place of a refused one.
-    """
-
-    kept: Float[Tensor, " vocab_size"]
-    instead: Float[Tensor, " vocab_size"]
+    kept: Float[Tensor, " vocab_size"]  # min(p, q), how often a token is drafted there and accepted
+    instead: Float[Tensor, " vocab_size"]  # max(0, p - q), how often it is drawn in the place of a refused one
 
 
 def checked(p: Float[Tensor, " vocab_size"], q: Float[Tensor, " vocab_size"]) -> Checked:

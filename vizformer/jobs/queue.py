@@ -32,19 +32,14 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Standing(Generic[Content]):
-    """A job as it stands.
-
-    Attributes:
-        ahead: how many wait before it (while it waits).
-        ending: how it ended (when it is over): what `JobQueue.ending` says; or "stopped", "abandoned" (nobody looked at
-            it), "full" (the disk) or "failed".
-        content: what `add` was given to keep.
-    """
+    """A job as it stands."""
 
     phase: Literal["waiting", "running", "over"]
-    ahead: int
+    ahead: int  # how many wait before it (while it waits)
+    # how it ended (when it is over): what `JobQueue.ending` says; or "stopped", "abandoned" (nobody looked at it),
+    # "full" (the disk) or "failed"
     ending: str
-    content: Content
+    content: Content  # what `add` was given to keep
 
 
 @dataclass
@@ -71,27 +66,18 @@ class JobQueue(ABC, Generic[Content]):
     """The jobs of one kind of a server, in folders below `root`.  Safe to use from many threads.
 
     Nothing happens in the background: whoever asks about a job also moves the queue on.  A subclass says what it is about:
-
-    Attributes:
-        module: the process is `python -m MODULE FOLDER PARENT`.
-        good: the endings after which whoever asks for the same job gets what there is.
-        resumes: a job that ended otherwise goes on in its folder; else it begins in another one.
-        longest_queue, longest_of_an_address: how many may wait, and how many of one address.
-        most_each: how many a visitor may have begun that are not over.
-        most_kept: jobs on the disk; of those that are over, the ones asked about least recently go first.
-        longest: seconds of any process, whatever happens.
-        room: bytes that are free on the disk when a job begins.
     """
 
-    module: ClassVar[str]
-    good: ClassVar[Collection[str]]
-    resumes: ClassVar[bool] = True
+    module: ClassVar[str]  # the process is `python -m MODULE FOLDER PARENT`
+    good: ClassVar[Collection[str]]  # the endings after which whoever asks for the same job gets what there is
+    resumes: ClassVar[bool] = True  # a job that ended otherwise goes on in its folder; else it begins in another one
+    # longest_queue, longest_of_an_address: how many may wait, and how many of one address
     longest_queue: int = 12
     longest_of_an_address: int = 12
-    most_each: float = math.inf
-    most_kept: int = 24
-    longest: float = 900.0
-    room: int = ROOM
+    most_each: float = math.inf  # how many a visitor may have begun that are not over
+    most_kept: int = 24  # jobs on the disk; of those that are over, the ones asked about least recently go first
+    longest: float = 900.0  # seconds of any process, whatever happens
+    room: int = ROOM  # bytes that are free on the disk when a job begins
 
     def __init__(self, root: Path, at_once: int = 1) -> None:
         self.root, self.at_once = root, at_once

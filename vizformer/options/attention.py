@@ -19,7 +19,7 @@ _LACKING: Mapping[StateRule, tuple[str, ...]] = {
     "space": (),
     "convolution": ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim", *_STEPS),
 }  # options that the layers of a rule do not have
-MOST_TAPS = 64  # Of a short convolution: each is a head
+MOST_TAPS = 64  # of a short convolution: each is a head
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ Positive = Annotated[float, Bound(lambda x: 0 < x < _INFINITE, N_("{name}={value
 AboveOne = Annotated[float, Bound(lambda x: 1 < x < _INFINITE, N_("{name}={value}: must be above 1"))]
 Fraction = Annotated[float, Bound(lambda x: 0 < x < 1, N_("{name}={value}: must be above 0 and below 1"))]
 Probability = Annotated[float, Bound(lambda x: 0 <= x < 1, N_("{name}={value}: must be at least 0 and below 1"))]
-Layers = tuple[int, ...]  # Numbers of layers, counted from 0, in order
+Layers = tuple[int, ...]  # numbers of layers, counted from 0, in order
 Numbers = tuple[float, ...]
 
 

@@ -25,19 +25,14 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 @dataclass
 class Service:
-    """A command that is kept running.
+    """A command that is kept running."""
 
-    Attributes:
-        name: what stands before each line that it writes.
-        tries: how many times in a row it has ended soon after its start.
-    """
-
-    name: str
+    name: str  # what stands before each line that it writes
     command: Sequence[str]
     environment: Mapping[str, str] | None = None
     process: "subprocess.Popen[str] | None" = None
     started: float = 0.0
-    tries: int = 0
+    tries: int = 0  # how many times in a row it has ended soon after its start
 
     @property
     def runs(self) -> bool:

@@ -29,7 +29,7 @@ from vizformer.model.trace import Trace
 
 MOST_WORK = 4e10
 """Multiplications of the runs without each head and each layer, about: above it they are left out, and a finding says so."""
-SHARE = 0.1  # A part is named where it adds, or takes off, at least this share of what the logit is above the mean
+SHARE = 0.1  # a part is named where it adds, or takes off, at least this share of what the logit is above the mean
 MOST_PARTS = 3
 LOOKS = 0.2  # of the attention of a head that copies is on tokens that are the answer
 PREVIOUS = 0.5  # of the attention of a head is on the token before, for one that an induction head reads

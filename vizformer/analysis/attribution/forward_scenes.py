@@ -20,9 +20,9 @@ from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
 from vizformer.text import Token
 
-SHOWN = 16  # Tokens of a stack that are shown: the first ones
+SHOWN = 16  # tokens of a stack that are shown: the first ones
 
-CELLS = 32  # Numbers of a row that are shown: the first ones.  Lengths and cosines are those of the whole row
+CELLS = 32  # numbers of a row that are shown: the first ones.  Lengths and cosines are those of the whole row
 
 LAYERS = 12
 """Layers, the first ones, among whose heads the one to show is chosen: in a very deep model that would take long."""

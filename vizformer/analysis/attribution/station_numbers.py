@@ -15,7 +15,7 @@ from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.trace import Trace
 
-FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # What scores are multiplied by, before their softmax
+FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what scores are multiplied by, before their softmax
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
 PLACES = 12  # at which a token is tried
 

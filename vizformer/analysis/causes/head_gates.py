@@ -46,7 +46,7 @@ from vizformer.text import Token
 
 Role = Literal["facilitating", "interfering", "irrelevant"]
 ROLES: tuple[Role, ...] = get_args(Role)
-CLIP = 4.0  # The largest |logit(g)|: gates stay between 0.018 and 0.982, where they can still be learned
+CLIP = 4.0  # the largest |logit(g)|: gates stay between 0.018 and 0.982, where they can still be learned
 RATE, STEPS, LAMBDA = 0.3, 60, 0.01
 MOST_TOKENS = 64  # of a text that are read
 TEXTS_AT_ONCE = 8

@@ -45,7 +45,7 @@ from vizformer.model import Patch, Trace
 
 Measure = Literal["attribution", "zero", "mean", "resample", "patching", "paths", "splits"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-PAIRED = ("patching", "paths")  # Those that need a corrupted prompt in each row
+PAIRED = ("patching", "paths")  # those that need a corrupted prompt in each row
 BOOTSTRAPS, LEVEL = 2000, 0.95
 
 

@@ -36,8 +36,8 @@ from vizformer.checkpoints import Checkpoint
 
 Way = Literal["Q", "K", "V"]
 WAYS: tuple[Way, ...] = get_args(Way)
-LEVEL = 0.01  # In how many models without any composition a pair may be said to compose by chance
-FALSE = 0.05  # How many of the pairs that are said to compose may be false, by the pairs that cannot compose
+LEVEL = 0.01  # in how many models without any composition a pair may be said to compose by chance
+FALSE = 0.05  # how many of the pairs that are said to compose may be false, by the pairs that cannot compose
 LOOKED_AT = 3.0
 """Deviations above the mean from which on it is asked how often chance does that.
 

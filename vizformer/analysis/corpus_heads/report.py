@@ -18,10 +18,10 @@ POSITIONAL, CONTENT, REPEATED, REDUNDANCY = "positional", "content", "induction_
 BESIDE, COPYING, EFFECT = "beside_sinks", "copying", "logit_effect"
 COLUMNS = (*MEASURES, REPEATED, POSITIONAL, CONTENT, REDUNDANCY, BESIDE, COPYING, EFFECT)
 """The measures of a finished report, in the order in which they are shown."""
-LEAST_COMPARED = 0.1  # Two heads are compared where both leave enough beside the sinks in this share of the rows
+LEAST_COMPARED = 0.1  # two heads are compared where both leave enough beside the sinks in this share of the rows
 TENTHS, MOST_TOKENS, LONGEST_TOKEN = 10, 10, 40  # tokens of a head that are kept, and their characters
 TOKEN_COUNTS = ("key_count", "query_count", "query_rows")
-SIGNS = {1: "copying", -1: "anti-copying", 0: ""}  # The names of the signs of OV in a row of the report
+SIGNS = {1: "copying", -1: "anti-copying", 0: ""}  # the names of the signs of OV in a row of the report
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from vizformer.analysis.corpus_heads.measures import MEASURES, MOST, SMALL_IS_STRONG, TARGETS, LayerMeasures
 
-CORNER = 32  # Positions of a text, from its first one, of which maps are compared with each other
+CORNER = 32  # positions of a text, from its first one, of which maps are compared with each other
 MOST_COMPARED = 1024  # heads of a kind that are compared with each other: a number for every pair
-BINS = 20  # Of the largest weight of a row, from 0 to 1
+BINS = 20  # of the largest weight of a row, from 0 to 1
 MOST_KEPT, MOST_VALUES = 1000, 1 << 22  # texts of which values and tokens are kept, and values of a kind, of 4 bytes
-LEAST_BESIDE = 0.1  # A row of a map is compared where at least this much of its attention lies beside the sinks
+LEAST_BESIDE = 0.1  # a row of a map is compared where at least this much of its attention lies beside the sinks
 _SIGN = np.array([-1.0 if name in SMALL_IS_STRONG else 1.0 for name in MEASURES])
 
 

@@ -35,7 +35,7 @@ from vizformer.model import Transformer
 from vizformer.model.attention import Attention
 from vizformer.model.initialisation import without_memory
 
-FLOPS_PER_MULTIPLICATION = 6  # In training: a multiplication and an addition, forward once and backward twice
+FLOPS_PER_MULTIPLICATION = 6  # in training: a multiplication and an addition, forward once and backward twice
 
 
 @lru_cache(maxsize=256)

@@ -46,7 +46,7 @@ class Sizes:
         )
 
 
-BASE = Sizes(512, 2048, 6, 6, 37_000)  # The base model of Vaswani et al. 2017
+BASE = Sizes(512, 2048, 6, 6, 37_000)  # the base model of Vaswani et al. 2017
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from vizformer.model.trace import Trace
 from vizformer.text import Token
 
 Change = Literal["own", "zero", "other", "without"]
-LONGEST = 60  # Tokens that are written at most; a model that gets nothing to translate may not find an end
+LONGEST = 60  # tokens that are written at most; a model that gets nothing to translate may not find an end
 
 
 def change_memory(

@@ -27,8 +27,8 @@ from torch import Tensor
 
 SINK = 0.3
 NAMES = ("entropy", "distance", "first", "last", "previous", "own", "next")
-STEPS = (-1, 0, 1)  # From a query to the key before, its own, and the key after
-OF_HEADS = 0.1  # A key is a sink of a kind of attention where it is one for at least this share of its heads
+STEPS = (-1, 0, 1)  # from a query to the key before, its own, and the key after
+OF_HEADS = 0.1  # a key is a sink of a kind of attention where it is one for at least this share of its heads
 
 
 @dataclass(frozen=True)

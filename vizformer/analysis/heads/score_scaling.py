@@ -14,7 +14,7 @@ from vizformer.explain.arrays import float64, softmax
 from vizformer.model.trace import Trace
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-DEVIATIONS = tuple(float(2.0**e) for e in np.arange(-3, 5.01, 0.25))  # Standard deviations of scores, 1/8 to 32
+DEVIATIONS = tuple(float(2.0**e) for e in np.arange(-3, 5.01, 0.25))  # standard deviations of scores, 1/8 to 32
 
 PAIRS, QUERIES, KEYS = 2000, 400, 10
 

@@ -36,7 +36,7 @@ from vizformer.errors import TraceError
 from vizformer.model import Trace
 
 SignedRoleName = Literal["copying", "suppressing", "anti-copying"]
-LEAST = 0.1  # The mean effect, in nats of logit, from which on a head has a role
+LEAST = 0.1  # the mean effect, in nats of logit, from which on a head has a role
 MOST_ROWS = 24  # of all texts, evenly: each is a way back through the model
 EXPECTED = 10
 _MOST = 2 / 3  # of the rows, or of the effect

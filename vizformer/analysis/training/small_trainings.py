@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from vizformer.config import ModelConfig
 
-CHECKPOINTS_APART = 50  # Updates between two of the last checkpoints of a training, whose mean is taken
+CHECKPOINTS_APART = 50  # updates between two of the last checkpoints of a training, whose mean is taken
 
 
 @dataclass(frozen=True)

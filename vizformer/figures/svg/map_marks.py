@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from vizformer.figures.svg.axes import Axis
 from vizformer.figures.svg.ink import SIZE, letters, plain, shades, tag
 
-MOST_CELLS = 128 * 128
-"""Cells that a file has as squares; a map of more is a picture of one pixel for each."""
+MOST_CELLS = 128 * 128  # cells that a file has as squares; a map of more is a picture of one pixel for each
 
 Trace = Mapping[str, Any]
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from vizformer.analysis import Kind, TraceHeads
     from vizformer.components.payload import HeadsPayload
 
-PLACE = "vizformer-heads"
-"""The first part of the addresses' path."""
+PLACE = "vizformer-heads"  # the first part of the addresses' path
 _ADDRESS_BYTES = 8 * 2**20  # of the texts that addresses stand for
 _KEY = secrets.token_bytes(32)
 _OFFERED = Cache(lambda: _ADDRESS_BYTES)

@@ -25,8 +25,7 @@ Of 4,096 tokens, 12 layers of 12 heads, a mean takes about 10 s on one core and 
 on its way to the browser; of 8,192 tokens it would be 134 MB.
 """
 
-QUICK = 1024
-"""Tokens up to which a page waits for it: about a second."""
+QUICK = 1024  # tokens up to which a page waits for it: about a second
 
 TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
 

@@ -22,10 +22,8 @@ from vizformer.web.catalogue.subject import Subject, listening, trace
 from vizformer.web.turns import TURNS, Turns
 
 LOADAVG = Path("/proc/loadavg")  # proc(5)
-LONG = 1000
-"""Tokens of a text from which on its forward is followed; shorter ones are done in the time of a picture,"""
-MUCH = 4e9
-"""or take so many multiplications: a tenth of a second of one core."""
+LONG = 1000  # tokens of a text from which on its forward is followed; shorter ones are done in the time of a picture,
+MUCH = 4e9  # or take so many multiplications: a tenth of a second of one core
 
 
 def others_that_run() -> int:

@@ -17,14 +17,11 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class RunState(Generic[Found]):
-    """How a job stands: what it `found` so far, or the last one that ended, and how that one ended.
-
-    `ending`: "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none.
-    """
+    """How a job stands: what it `found` so far, or the last one that ended, and how that one ended."""
 
     found: tuple[Found, ...]
     running: bool
-    ending: str
+    ending: str  # "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none
 
 
 class SharedRun(JobQueue[None], Generic[Found]):

@@ -50,21 +50,14 @@ class TooManyRoomsError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a teacher is.
-
-    Attributes:
-        version: grows with every move, and with every question.
-        question: "lesson/name" of the question that the class is asked; empty: none.
-        shown: whether the teacher has shown its answer.
-        asked: the version with which it was asked.
-    """
+    """Where a teacher is."""
 
     page: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    version: int = 0
-    question: str = ""
-    shown: bool = False
-    asked: int = field(default=0, compare=False)
+    version: int = 0  # grows with every move, and with every question
+    question: str = ""  # "lesson/name" of the question that the class is asked; empty: none
+    shown: bool = False  # whether the teacher has shown its answer
+    asked: int = field(default=0, compare=False)  # the version with which it was asked
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 Kept = TypeVar("Kept")
-EVERYTHING = ""
-"""What listeners are told instead of a code where any room may have changed."""
+EVERYTHING = ""  # what listeners are told instead of a code where any room may have changed
 
 
 class StoreError(ConnectionError):

@@ -11,8 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-SECONDS = 60.0
-"""A press that no run has taken by then (the reader went to another page) counts no more."""
+SECONDS = 60.0  # a press that no run has taken by then (the reader went to another page) counts no more
 _NOTED = "presses.noted"
 
 

@@ -10,8 +10,7 @@ from vizformer.web.link import state
 from vizformer.web.words.i18n import _, show_note
 
 WIDTH = 304  # px of the code
-MOST_IN_A_CODE = 800
-"""Characters of a link up to which a QR code can be read from the last row of a classroom."""
+MOST_IN_A_CODE = 800  # characters of a link up to which a QR code can be read from the last row of a classroom
 
 
 @st.fragment

@@ -22,8 +22,7 @@ class Beginning:
 CHINESE = Beginning(View().model, View().text)  # also what links mean that say anything, but no model or no sentence
 ENGLISH = Beginning(CHINESE.model, "I have a cat.")
 CONTINUED = Beginning(ModelRef("bundled", "stories"), "The dog was tired, so it went to")
-TEXTS = (CHINESE.text, ENGLISH.text, CONTINUED.text)
-"""The sentences that nobody typed."""
+TEXTS = (CHINESE.text, ENGLISH.text, CONTINUED.text)  # the sentences that nobody typed
 
 
 def of(locale: str | None) -> Beginning:

@@ -24,13 +24,10 @@ LONGEST = 40  # items: more than anyone sets by hand
 
 @dataclass(frozen=True)
 class Item:
-    """One number set by hand, of a tensor or of the site of an attention, as it is written in the link.
-
-    `kind`: "1,3,0" for a cell of the tensor, "unscaled" for no division by sqrt(d_head), "t" for the temperature.
-    """
+    """One number set by hand, of a tensor or of the site of an attention, as it is written in the link."""
 
     name: str
-    kind: str
+    kind: str  # "1,3,0" for a cell of the tensor, "unscaled" for no division by sqrt(d_head), "t" for the temperature
     written: str = ""
 
     @property

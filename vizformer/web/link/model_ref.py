@@ -51,24 +51,19 @@ _FROM_ELSEWHERE = {
 
 @dataclass(frozen=True)
 class ModelRef:
-    """One model, by where it comes from and what it is called there.
-
-    Attributes:
-        revision: of a model of a hub, empty for the newest; of a training the step, empty for its end.
-        answers: what bare weights are assumed to be, as (field, value), in the order of the link.
-        mapping: which tensor plays which role, where the link says so, packed; empty: what lies beside the weights, or
-            the reader by role, says it.
-        dtype: the precision that it computes in; nobody has looked yet whether it can.
-        stamp: says which version of its files is meant: another model that takes their place has another one.
-            Only what keys a cache has a stamp (`vizformer.web.catalogue.sources.stamped`), a link never.
-    """
+    """One model, by where it comes from and what it is called there."""
 
     source: Source
     name: str
-    revision: str = ""
+    revision: str = ""  # of a model of a hub, empty for the newest; of a training the step, empty for its end
+    # what bare weights are assumed to be, as (field, value), in the order of the link
     answers: tuple[tuple[str, str], ...] = ()
-    dtype: str = USUAL_DTYPE
+    dtype: str = USUAL_DTYPE  # the precision that it computes in; nobody has looked yet whether it can
+    # says which version of its files is meant: another model that takes their place has another one. Only what keys a
+    # cache has a stamp (`vizformer.web.catalogue.sources.stamped`), a link never
     stamp: str = ""
+    # which tensor plays which role, where the link says so, packed; empty: what lies beside the weights, or the reader
+    # by role, says it
     mapping: str = ""
 
     @classmethod

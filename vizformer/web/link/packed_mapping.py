@@ -15,10 +15,8 @@ from typing import Any
 from vizformer.messages import N_
 from vizformer.web.link.codec import UnusableError
 
-MOST_PACKED = 4_000
-"""Characters in an address: with them and the rest, proxies that stop at 8 KB still let it through."""
-MOST_BYTES = 2**16
-"""Bytes that a packed mapping may grow to."""
+MOST_PACKED = 4_000  # characters in an address: with them and the rest, proxies that stop at 8 KB still let it through
+MOST_BYTES = 2**16  # bytes that a packed mapping may grow to
 
 
 def _finite(text: str) -> float:

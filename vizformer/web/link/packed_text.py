@@ -16,12 +16,10 @@ from vizformer.web.link import text_store
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.text_store import KEPT
 
-AS_IT_IS = 400
-"""Characters of a text that stands in a link as it is; Chinese takes nine of them in an address."""
+AS_IT_IS = 400  # characters of a text that stands in a link as it is; Chinese takes nine of them in an address
 MOST_PACKED = 5_000
 """Characters of a packed text in an address: with it and the rest, proxies that stop at 8 KB still let it through."""
-MOST_BYTES = 100_000
-"""Bytes that a packed text may grow to (in UTF-8), so that no link fills the memory."""
+MOST_BYTES = 100_000  # bytes that a packed text may grow to (in UTF-8), so that no link fills the memory
 
 _MARK, _KEPT = "~z", "~k"
 

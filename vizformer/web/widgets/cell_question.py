@@ -14,8 +14,7 @@ from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.questions import CellChoice
 from vizformer.web.words.i18n import _
 
-LARGEST = cells.LARGEST
-"""Rows and columns of a picture that can be asked about."""
+LARGEST = cells.LARGEST  # rows and columns of a picture that can be asked about
 
 
 def ask_cell(asked: CellChoice) -> None:

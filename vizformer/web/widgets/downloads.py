@@ -34,31 +34,21 @@ LONGEST_TEXT = 120  # characters of the sentence in a caption
 
 @dataclass(frozen=True)
 class Picture:
-    """What can be taken away.
+    """What can be taken away."""
 
-    Attributes:
-        name: of the files, without their ending.
-        caption: stands below the picture in every file.
-        figure: makes the picture; None where there are only other files.
-        arrays: make the numbers of an npz; default those of the figure.
-        page: makes one HTML file that works without a server; default Plotly's of the figure.
-        title: above its files, where several pictures are offered together.
-        more: other files, (label, ending) -> what makes them.
-        code: makes the same in Python, by the package that it needs.
-        told: makes a sentence and a table for those who do not see the picture; default those of the figure.
-        content: what the figure is made of, texts and numbers by which its sentence and table are kept for all readers;
-            None makes them anew at every run while they are open.
-    """
-
-    name: str
-    caption: str
-    figure: Callable[[], Figure] | None = None
-    arrays: Callable[[], Mapping[str, Any]] | None = None
+    name: str  # of the files, without their ending
+    caption: str  # stands below the picture in every file
+    figure: Callable[[], Figure] | None = None  # makes the picture; None where there are only other files
+    arrays: Callable[[], Mapping[str, Any]] | None = None  # make the numbers of an npz; default those of the figure
+    # makes one HTML file that works without a server; default Plotly's of the figure
     page: Callable[[], str] | None = None
-    title: str = ""
-    more: Mapping[tuple[str, str], Callable[[], bytes]] | None = None
-    code: Callable[[], Mapping[str, str]] | None = None
+    title: str = ""  # above its files, where several pictures are offered together
+    more: Mapping[tuple[str, str], Callable[[], bytes]] | None = None  # other files, (label, ending) -> what makes them
+    code: Callable[[], Mapping[str, str]] | None = None  # makes the same in Python, by the package that it needs
+    # makes a sentence and a table for those who do not see the picture; default those of the figure
     told: Callable[[], tuple[str, Table]] | None = None
+    # what the figure is made of, texts and numbers by which its sentence and table are kept for all readers; None makes
+    # them anew at every run while they are open
     content: Hashable | None = None
 
     @property

@@ -25,8 +25,7 @@ from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, words
 
-MOST_IN_A_GRID = 256 * 2**20
-"""Bytes of the maps of all heads up to which their picture is offered."""
+MOST_IN_A_GRID = 256 * 2**20  # bytes of the maps of all heads up to which their picture is offered
 
 
 def one_head(

@@ -19,15 +19,12 @@ _ROUNDED = 0.005  # share of a number by which an answer may be rounded
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A picture with cells (shares of 1), one of which is the answer; at most `components.cells.LARGEST` rows and columns.
-
-    `looks`: whether a cell says how much its row looks at its column; else only its value is known.
-    """
+    """A picture with cells (shares of 1), one of which is the answer; at most `components.cells.LARGEST` rows or columns."""
 
     rows: Sequence[str]
     columns: Sequence[str]
     values: Float[np.ndarray, "rows columns"]
-    looks: bool = True
+    looks: bool = True  # whether a cell says how much its row looks at its column; else only its value is known
 
 
 @dataclass(frozen=True)

@@ -28,27 +28,21 @@ from vizformer.web.words.i18n import _, show_note
 
 @dataclass(frozen=True)
 class Choice:
-    """A question with one right choice.
+    """A question with one right choice."""
 
-    Attributes:
-        lesson, name: as listed in `progress.QUESTIONS`.
-        question, choices, why: in the reader's language; plain text (what was typed may be in it).
-        about: what the question is about (the text, a setting): when it changes, the question is open again.
-        code: whether the choices are the lines of a program, with spaces before them: set as code and counted from 1.
-        again: the question in other words, for a later part or the next day.
-        mistakes: the misconception behind each wrong choice, by its index.
-    """
-
+    # lesson, name: as listed in `progress.QUESTIONS`
     lesson: str
     name: str
+    # question, choices, why: in the reader's language; plain text (what was typed may be in it)
     question: str
     choices: Sequence[str]
     answer: int
     why: str
-    about: str = ""
+    about: str = ""  # what the question is about (the text, a setting): when it changes, the question is open again
+    # whether the choices are the lines of a program, with spaces before them: set as code and counted from 1
     code: bool = False
-    again: str = ""
-    mistakes: Sequence[Mistake] = ()
+    again: str = ""  # the question in other words, for a later part or the next day
+    mistakes: Sequence[Mistake] = ()  # the misconception behind each wrong choice, by its index
 
     @property
     def said(self) -> str:

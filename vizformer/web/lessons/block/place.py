@@ -17,8 +17,7 @@ from vizformer.web.widgets.lab import Laboratory
 
 Stack = Literal["encoder", "decoder"]
 STACKS: tuple[Stack, ...] = ("encoder", "decoder")
-AFFORDABLE = 30_000_000
-"""Parameters: a larger model takes too long to read many texts while somebody waits."""
+AFFORDABLE = 30_000_000  # Parameters: a larger model takes too long to read many texts while somebody waits
 
 
 class Place(NamedTuple):

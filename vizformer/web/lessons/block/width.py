@@ -23,8 +23,7 @@ from vizformer.web.widgets.lab import Laboratory, controls
 
 lab = Laboratory("block", "width")
 SERIES = ("depth", "size")
-USUAL = 4
-"""d_ff over d_model in the paper."""
+USUAL = 4  # d_ff over d_model in the paper
 CODE = """d, d_ff = {d}, {d_ff}
 layer = torch.nn.TransformerEncoderLayer(d, 1, d_ff)
 matrices = sum(p.numel() for p in layer.parameters() if p.dim() == 2) / d**2  # 4 + 2 d_ff / d"""

@@ -26,8 +26,7 @@ from vizformer.web.widgets.laboratories import laboratory
 
 lab = Laboratory("costs", "results")
 LANGUAGES = ("de", "fr")
-ASKED = (("h", 1), ("N", 2), ("d_model", 256), ("d_ff", 1024))
-"""The changes of the question, as the paper names them."""
+ASKED = (("h", 1), ("N", 2), ("d_model", 256), ("d_ff", 1024))  # the changes of the question, as the paper names them
 GROUPS = ("base", "A", "B", "C", "D", "E", "big")
 OPTIONS = {
     **{"P_drop": "dropout", "dropout": "dropout", "positions": "positions", "steps": "steps"},

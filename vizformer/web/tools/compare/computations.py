@@ -28,16 +28,13 @@ from vizformer.web.catalogue.subject_functions import of_run
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found about what was handed in; of the numbers themselves no more than one picture.
-
-    `picture`: its differences; None where the shapes differ, or everything agrees.
-    """
+    """What was found about what was handed in; of the numbers themselves no more than one picture."""
 
     subject: Subject
     tolerance: float
     comparison: Comparison
     hints: tuple[Message, ...]
-    picture: Picture | None
+    picture: Picture | None  # its differences; None where the shapes differ, or everything agrees
 
 
 named = of_run(first_departure.named)

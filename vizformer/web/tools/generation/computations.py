@@ -24,22 +24,15 @@ LIMIT_BYTES = 2_000_000  # of attention maps that go to the browser at once
 
 @dataclass(frozen=True)
 class Text:
-    """A generated text, read as a whole; `tokens` begin with `start` ones that were given.
-
-    Attributes:
-        tokens: what the decoder's sequence began with, and the new ones.
-        steps: what each new one was chosen from.
-        trace: one forward over everything but the last token, which no forward has read.
-        costs: multiplications and bytes of the KV cache, step by step.
-    """
+    """A generated text, read as a whole; `tokens` begin with `start` ones that were given."""
 
     source: tuple[Token, ...]
-    tokens: tuple[Token, ...]
+    tokens: tuple[Token, ...]  # what the decoder's sequence began with, and the new ones
     start: int
-    steps: Steps
-    trace: Trace
+    steps: Steps  # what each new one was chosen from
+    trace: Trace  # one forward over everything but the last token, which no forward has read
     read: str
-    costs: TextCosts
+    costs: TextCosts  # multiplications and bytes of the KV cache, step by step
 
     @property
     def kinds(self) -> tuple[DecoderKind, ...]:
@@ -106,16 +99,13 @@ def heads(subject: Subject, settings: Settings, branch: str, kind: Kind, layer: 
 
 @dataclass(frozen=True)
 class Beam:
-    """A beam search: its tree, the texts of the ids in it, and what it found, best first.
-
-    Attributes:
-        read_back: by the text that was found, how well the sentence is found again from it; empty where the model
-            translates one way only, or was given how the translation begins.
-    """
+    """A beam search: its tree, the texts of the ids in it, and what it found, best first."""
 
     tree: BeamTree
     names: dict[int, str]
     found: list[tuple[str, Hypothesis]]
+    # by the text that was found, how well the sentence is found again from it; empty where the model translates one way
+    # only, or was given how the translation begins
     read_back: dict[str, ReadBack]
 
 

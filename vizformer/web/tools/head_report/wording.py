@@ -9,8 +9,7 @@ from vizformer.web.words.i18n import _, translate
 from vizformer.word_tables import words_of
 
 _WORDS = {name: messages_of(texts) for name, texts in words_of(__file__).items()}
-TITLES = _WORDS["titles"]
-"""In the order in which they are offered."""
+TITLES = _WORDS["titles"]  # in the order in which they are offered
 MEANINGS, DOES = _WORDS["meanings"], _WORDS["does"]
 BY_HAND = "induction-by-hand"
 WHY: tuple[Message, ...] = tuple(_WORDS["why"].values())

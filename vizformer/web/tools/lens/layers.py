@@ -21,8 +21,7 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_note, translate
 
 GRID, ROW = "lens.cells", "lens.row"
-COLUMNS = 12
-"""Positions that are shown at once."""
+COLUMNS = 12  # positions that are shown at once
 
 
 def follow(subject: Subject) -> None:

@@ -16,8 +16,7 @@ from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, show_text
 
-MOST = 64
-"""Rows and columns of a map that are drawn at once: of more a slider chooses some."""
+MOST = 64  # rows and columns of a map that are drawn at once: of more a slider chooses some
 ABREAST = 16  # rows and columns up to which the maps of both runs stand abreast
 
 

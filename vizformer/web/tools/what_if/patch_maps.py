@@ -13,8 +13,7 @@ from vizformer.web.tools.what_if.share_map import Place, chosen_cell, one_map, w
 from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.words.i18n import _, show_note, show_text
 
-ABREAST = 9
-"""Columns of maps that stand side by side; wider ones stand one below the other."""
+ABREAST = 9  # columns of maps that stand side by side; wider ones stand one below the other
 
 
 def maps(prompts: Prompts, asked: Asked) -> None:

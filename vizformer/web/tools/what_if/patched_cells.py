@@ -21,15 +21,11 @@ from vizformer.web.widgets import watched_work
 
 @dataclass(frozen=True)
 class Asked:
-    """What is patched.
-
-    Attributes:
-        layer: of heads one position at a time; None for all layers.
-    """
+    """What is patched."""
 
     what: What
     kind: Kind
-    layer: int | None = None
+    layer: int | None = None  # of heads one position at a time; None for all layers
 
     @property
     def layers(self) -> list[int] | None:
@@ -56,16 +52,12 @@ def is_estimated(prompts: Prompts) -> bool:
 
 @dataclass(frozen=True)
 class Said:
-    """What a run says where the answers are compared.
+    """What a run says where the answers are compared."""
 
-    Attributes:
-        answer, other: the logits of the two tokens.
-        best: the most probable token, and its probability.
-    """
-
+    # answer, other: the logits of the two tokens
     answer: float
     other: float
-    best: str
+    best: str  # the most probable token, and its probability
     probability: float
 
     @property

@@ -21,19 +21,12 @@ Held = Literal["clean", "corrupted"]
 
 @dataclass(frozen=True)
 class Path:
-    """Which paths are patched.
+    """Which paths are patched."""
 
-    Attributes:
-        kind: of attention, of the heads that send.
-        into: what receives.
-        written: the head that receives, as a link has it; empty where the logits do.
-        held: the prompt that is held.
-    """
-
-    kind: Kind
-    into: Into
-    written: str
-    held: Held
+    kind: Kind  # of attention, of the heads that send
+    into: Into  # what receives
+    written: str  # the head that receives, as a link has it; empty where the logits do
+    held: Held  # the prompt that is held
 
     @property
     def head(self) -> Part | None:

@@ -16,17 +16,11 @@ from vizformer.web.words.i18n import _, show_note, show_text
 
 @dataclass(frozen=True)
 class Place:
-    """What is compared.
+    """What is compared."""
 
-    Attributes:
-        row: of the output.
-        best: the model's own answers there, most probable first.
-        instead: what takes the place of a part.
-    """
-
-    row: int
-    best: tuple[Prediction, ...]
-    instead: Instead
+    row: int  # of the output
+    best: tuple[Prediction, ...]  # the model's own answers there, most probable first
+    instead: Instead  # what takes the place of a part
 
     @property
     def token(self) -> int:

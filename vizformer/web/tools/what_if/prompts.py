@@ -21,17 +21,13 @@ EXAMPLE = "what_if.example"
 
 @dataclass(frozen=True)
 class Prompts:
-    """Two prompts and the place where their answers are compared; hashable, so that it can key caches.
+    """Two prompts and the place where their answers are compared; hashable, so that it can key caches."""
 
-    Attributes:
-        clean, corrupted: what the model reads; of both the decoder reads the same target.
-        row: of the output.
-        answer, other: the two tokens whose logits are compared.
-    """
-
+    # clean, corrupted: what the model reads; of both the decoder reads the same target
     clean: Subject
     corrupted: Subject
-    row: int
+    row: int  # of the output
+    # answer, other: the two tokens whose logits are compared
     answer: int
     other: int
 

@@ -17,8 +17,7 @@ from vizformer.web.words import labels, lesson_words
 
 MOST_OPTIONS = 4
 
-Say = Callable[..., str]
-"""A text of a station by its name, with values for its placeholders."""
+Say = Callable[..., str]  # a text of a station by its name, with values for its placeholders
 
 
 def words_of(station: str) -> Say:
