@@ -58,7 +58,7 @@ class Eager:
 
     def run(self, ids: Tensor, target_ids: Tensor | None = None, padding: Tensor | None = None) -> "Eager":
         """`ids`, `target_ids`: [n]; `padding`: [n] of the encoder's (or only) input."""
-        n = len(ids)
+        n, self.ids = len(ids), ids
         keys = torch.zeros(n) if padding is None else torch.zeros(n).masked_fill(padding, -math.inf)
         if self.config.n_encoder_layers:
             x = self._stack("encoder", self._embed(ids), keys.expand(n, n), None, None)
@@ -157,6 +157,9 @@ class Eager:
                 x = stays + times * self._feedforward(path, x)
                 last = f"{path}.feedforward_norm"
                 x = self._norm(last, x) if f"{last}.weight" in self.weights else x
+            if c.layer_input_dim is not None:
+                self.residuals[f"{layer}.mid_feedforward"] = x
+                x = x + c.residual_scale * self._token_again(index, path, x)
             if c.layer_scale:
                 self.residuals[f"{layer}.unscaled"] = x
                 x = x * float(self.weights[f"{path}.scale_weight"])
@@ -165,6 +168,19 @@ class Eager:
             x = self._norm(f"{name}.final_norm", x)
         self.residuals[f"{name}.final"] = x
         return x
+
+    def _token_again(self, index: int, path: str, x: Tensor) -> Tensor:
+        """What a layer reads of its tokens again, token by token."""
+        c, width = self.config, self.config.layer_input_dim or 0
+        own, rows = slice(index * width, (index + 1) * width), []
+        for id, row in zip(self.ids.tolist(), x, strict=True):
+            first = self.weights["embedding.weight"][id] * c.embedding_factor
+            made = self.weights["layer_input_tables.W.weight"][own] @ first / math.sqrt(c.d_model)
+            said = self.weights["layer_input_tables.table.weight"][id, own] * math.sqrt(width)
+            again = (self._norm("layer_input_tables.norm", made[None])[0] + said) / math.sqrt(2)
+            gate = self._activation(self.weights[f"{path}.layer_input.W_gate.weight"] @ row)
+            rows.append(self.weights[f"{path}.layer_input.W_out.weight"] @ (gate * again))
+        return self._norm(f"{path}.layer_input_norm", torch.stack(rows))
 
     def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
         c = self.config

@@ -101,6 +101,12 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(WIDE, positions="rope", rope_local_theta=9.0, rope_local_layers=(0,), rope_dims=12),
         ["rope_dims=12: rotary positions turn pairs of numbers, it must be even and from 2 to d_head=8"],
     ),
+    (dict(layer_input_dim=4), ["layer_input_dim=4: only a decoder alone, without embedding_dim, has such inputs"]),
+    (
+        dict(layer_input_dim=4, n_encoder_layers=0, norm_order="pre", residual="parallel"),
+        ["layer_input_dim=4: this needs residual='sequential'"],
+    ),
+    (dict(shared_kv_d_ff=4), ["shared_kv_d_ff without kv_layers: give both, or leave it out"]),
     (dict(layer_scale=True), ["layer_scale=True: only one stack alone has it"]),
     (
         dict(value_norm=True, latent_dim=4, n_encoder_layers=0),

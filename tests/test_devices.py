@@ -51,7 +51,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "hybrid": ("decoder-only", tiny.HYBRID),
     "mamba2": ("decoder-only", tiny.MAMBA2),
     "lfm2": ("decoder-only", tiny.SHORT),
-    "gemma4": ("decoder-only", tiny.GEMMA4),
+    "gemma4": ("decoder-only", tiny.GEMMA4_SMALL),
     "shared_keys": ("decoder-only", tiny.SHARED_KEYS),
 }
 

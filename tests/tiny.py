@@ -262,6 +262,12 @@ GEMMA4: dict[str, Any] = {
     "rope_local_theta": 20.0,
     "rope_local_layers": (0, 2),
 }
+GEMMA4_SMALL: dict[str, Any] = {  # reads its tokens again in every layer, as the small models of this family do
+    **GEMMA4,
+    "kv_layers": (0, 1, 0, 1),
+    "shared_kv_d_ff": 30,
+    "layer_input_dim": 5,
+}
 GEMMA4_SHORT: dict[str, Any] = {
     **GEMMA4,
     "n_decoder_layers": 2,

@@ -33,12 +33,16 @@ class ModelConfig(Options):
 
     @lru_cache(maxsize=1024)  # noqa: B019 (a config is small)
     def of_layer(self, layer: int) -> "ModelConfig":
-        """The options of a model that has the sizes of this layer's heads in all layers."""
+        """The options of a model that has the sizes of this layer's heads and feed-forward in all layers."""
         if self.wide_layers is None:
-            return self
+            if self.shared_kv_d_ff is None:
+                return self
+            return replace(self, d_ff=self.d_ff_of(layer), shared_kv_d_ff=None)
         wide = self.is_wide(layer)
         return replace(
             self,
+            d_ff=self.d_ff_of(layer),
+            shared_kv_d_ff=None,
             head_dim=self.wide_head_dim if wide else self.head_dim,
             n_kv_heads=self.wide_kv_heads if wide else self.n_kv_heads,
             rope_dims=self.rope_dims if wide else None,
@@ -49,7 +53,15 @@ class ModelConfig(Options):
 
     def without_experts(self) -> "ModelConfig":
         """The same options with one feed-forward network of width d_ff in every layer."""
-        return replace(self, n_experts=None, d_expert=None, d_shared_expert=None, expert_layers=None, router_bias=False)
+        return replace(
+            self,
+            n_experts=None,
+            d_expert=None,
+            d_shared_expert=None,
+            expert_layers=None,
+            router_bias=False,
+            shared_kv_d_ff=None,
+        )
 
     def without_distances(self) -> "ModelConfig":
         """The same options with scores of the contents alone."""

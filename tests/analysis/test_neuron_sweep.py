@@ -18,6 +18,7 @@ KINDS_OF_MODEL = {
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
+    "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "no residual": dict(architecture="decoder-only", norm_order="none", residual="none"),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),

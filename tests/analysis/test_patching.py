@@ -25,6 +25,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
+    "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
     "OPT": dict(architecture="decoder-only", **tiny.OPT),
@@ -99,7 +100,9 @@ def test_each_cell_is_what_a_forward_of_its_own_recovers(name: str) -> None:
 def test_everything_taken_from_the_other_run_is_the_other_run(name: str) -> None:
     checkpoint, pair = made(name)
     stack = next(iter(pair.clean.tokens))
-    everything = Patch(f"{stack}.0.pre", (), pair.clean.residual(f"{stack}.0.pre"))
+    again = checkpoint.model.config.layer_input_dim is not None  # then every layer reads the tokens themselves
+    point = f"{stack}.{checkpoint.model.config.n_decoder_layers - 1}.post" if again else f"{stack}.0.pre"
+    everything = Patch(point, (), pair.clean.residual(point))
     assert patched_alone(checkpoint, pair, everything) == pytest.approx(1.0, abs=1e-5)
     run = tiny.checkpoint(**KINDS_OF_MODEL[name]).trace(
         ids=CORRUPTED,

@@ -78,6 +78,7 @@ MORE: dict[str, Any] = {
     "delta rule": ("decoder-only", tiny.HYBRID),
     "shared keys": ("decoder-only", tiny.SHARED_KEYS),
     "gemma4": ("decoder-only", tiny.GEMMA4),
+    "gemma4 small": ("decoder-only", tiny.GEMMA4_SMALL),
     "state space": ("decoder-only", tiny.MAMBA2),
     "short convolution": ("decoder-only", tiny.SHORT),
     "latents": ("decoder-only", tiny.DEEPSEEK),

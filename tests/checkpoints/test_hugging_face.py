@@ -258,7 +258,6 @@ def test_every_field_of_transformers_is_known(kind: str) -> None:
     # Two open with another value than the usual, of the third there is no usual value.
     usual = {
         "big_bird": ["attention_type"],
-        "gemma4_text": ["hidden_size_per_layer_input"],
         "nemotron_h": ["layers_block_type"],
         "deepseek_v2": ["num_experts_per_tok"],
     }

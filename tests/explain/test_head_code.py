@@ -43,6 +43,7 @@ REFUSED = {
     "attention-gate": "attention_gate",
     "gpt-oss": "sinks",
     "gemma4": "wide_layers",
+    "gemma4-small": "layer_input_dim",
     "shared-keys": "kv_layers",
     "shared-keys-post": "kv_layers",
     "sinks-encoder-decoder": "sinks",

@@ -85,7 +85,8 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
     last = "norm" if ends_with_a_norm(checkpoint.model.config, layer) else "add"
     before = f"{layer}.unscaled" if f"{layer}.unscaled" in eager.residuals else f"{layer}.post"
     return expected | {
-        f"feedforward.{last}": eager.residuals[before],
+        f"feedforward.{last}": eager.residuals.get(f"{layer}.mid_feedforward", eager.residuals[before]),
+        "layer_input.add": eager.residuals[before],
         "feedforward.scale": eager.residuals[f"{layer}.post"],
     }
 
@@ -136,12 +137,15 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             if f"{layer}.cross" in example(variant)[1].sites
             else ["self", "feedforward"]
         )
+        kinds += ["layer_input"] if config.layer_input_dim is not None else []
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
         last = "feedforward.norm" if ends_with_a_norm(config, layer) else "feedforward.add"
+        last = last if config.layer_input_dim is None else "layer_input.add"
         assert keys[-1] == ("feedforward.scale" if config.layer_scale else last)
         for kind in kinds:
             without = kind == "self" and layer.endswith(".0") and not config.first_norm
             without |= kind == "feedforward" and layer.endswith(".1") and not config.last_norm
+            without |= kind == "layer_input"
             assert (f"{kind}.norm" in keys) == (config.norm_order not in ("output", "none") and not without)
             assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))

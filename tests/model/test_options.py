@@ -36,6 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
     "llama4": tiny.LLAMA4,
     "gemma4": {**tiny.GEMMA4, "sliding_window": 30},
+    "gemma4 small": {**tiny.GEMMA4_SMALL, "sliding_window": 30},
     "shared keys": tiny.SHARED_KEYS,
     "shared keys in windows": {
         **tiny.SHARED_KEYS,

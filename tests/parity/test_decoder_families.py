@@ -85,6 +85,12 @@ GEMMA4: dict[str, Any] = dict(
     },
     final_logit_softcapping=3.0,
 )
+GEMMA4_SMALL: dict[str, Any] = dict(
+    num_kv_shared_layers=2,
+    use_double_wide_mlp=True,
+    hidden_size_per_layer_input=6,
+    rms_norm_eps=3e-2,  # as of DELTA: what the norms make large here is small
+)
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "phi3": ("Phi3", "ForCausalLM", LLAMA),
     "starcoder2": ("Starcoder2", "ForCausalLM", LLAMA),
@@ -329,7 +335,10 @@ def written(kind: str, folder: Path, **changes: Any) -> Path:
     """A tiny folder of a family."""
     name, model, options = KINDS[kind]
     folders.write_metaspace(folder)
-    options = {**options, **MARKS, "vocab_size": folders.vocabulary(folder)}
+    rows = folders.vocabulary(folder)
+    options = {**options, **MARKS, "vocab_size": rows}
+    if kind == "gemma4_text":
+        options = {**options, "vocab_size_per_layer_input": rows}
     folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
     if kind == "gemma4_text":
         return scaled(folder)
@@ -545,6 +554,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
             head_dim=10,
         ),
     ),
+    ("gemma4_text", dict(hidden_size_per_layer_input=6, rms_norm_eps=3e-2)),
+    ("gemma4_text", dict(GEMMA4_SMALL, attention_k_eq_v=False, num_key_value_heads=1)),
+    ("gemma4_text", dict(GEMMA4_SMALL, hidden_size_per_layer_input=3, hidden_activation="silu")),
+    ("gemma4_text", dict(num_kv_shared_layers=2, use_double_wide_mlp=True, output_hidden_states=True)),
     ("gemma4_text", dict(num_hidden_layers=6, layer_types=[SLIDING] * 5 + [FULL], head_dim=4)),
     ("gemma4_text", dict(num_global_key_value_heads=None, attention_bias=True, final_logit_softcapping=None)),
     ("gemma4_text", dict(layer_types=[FULL] * 5, rope_parameters={FULL: {"rope_type": "default", "rope_theta": 9.0}})),
@@ -689,14 +702,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "rope_parameters=.*: queries and keys are",
     ),
     ("gemma2", dict(attn_logit_softcapping=-1.0), "attn_logit_softcapping=-1.0: it must be a number above 0"),
-    ("gemma4_text", dict(hidden_size_per_layer_input=8), "hidden_size_per_layer_input=8: rows of a table of its own"),
-    ("gemma4_text", dict(hidden_size_per_layer_input=...), "hidden_size_per_layer_input=256: rows of a table"),
-    ("gemma4_text", dict(enable_moe_block=True), "enable_moe_block=true: supported is false"),
     (
         "gemma4_text",
-        dict(num_kv_shared_layers=2, use_double_wide_mlp=True),
-        "use_double_wide_mlp=true: networks of another width",
+        dict(hidden_size_per_layer_input=8, vocab_size_per_layer_input=7),
+        "vocab_size_per_layer_input=7: it must be vocab_size",
     ),
+    ("gemma4_text", dict(hidden_size_per_layer_input=-8), "hidden_size_per_layer_input=-8: it must be a whole number"),
+    ("gemma4_text", dict(enable_moe_block=True), "enable_moe_block=true: supported is false"),
     (
         "gemma4_text",
         dict(num_kv_shared_layers=4),

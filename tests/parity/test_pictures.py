@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_continuation, same_numbers, theirs
-from tests.parity.test_decoder_families import DELTA, GEMMA4, LINEAR, LLAMA, MARKS, YARN, scaled
+from tests.parity.test_decoder_families import DELTA, GEMMA4, GEMMA4_SMALL, LINEAR, LLAMA, MARKS, YARN, scaled
 from vizformer.checkpoints import Opened, load
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.errors import CheckpointError
@@ -29,7 +29,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         dict(LLAMA, head_dim=6, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING], query_pre_attn_scalar=12),
         dict(TOWER, model_type="siglip_vision_model"),
     ),
-    "gemma4": ("Gemma4", GEMMA4, dict(TOWER, num_key_value_heads=2, head_dim=8)),
+    "gemma4": ("Gemma4", {**GEMMA4, **GEMMA4_SMALL}, dict(TOWER, num_key_value_heads=2, head_dim=8)),
     "llava": (
         "Llava",
         dict(LLAMA, model_type="llama"),
@@ -71,7 +71,9 @@ def written(kind: str, folder: Path, text: dict[str, Any] | None = None, **chang
     """A tiny folder of both models."""
     name, inner, tower = KINDS[kind]
     folders.write_metaspace(folder)
-    sizes = {**inner, **MARKS, "vocab_size": folders.vocabulary(folder), **(text or {})}
+    rows = folders.vocabulary(folder)
+    again = {"vocab_size_per_layer_input": rows} if "hidden_size_per_layer_input" in inner else {}
+    sizes = {**inner, **MARKS, "vocab_size": rows, **again, **(text or {})}
     both = dict(text_config=sizes, vision_config=tower, image_token_id=7, tie_word_embeddings=False)
     both |= dict(mm_tokens_per_image=1) if kind == "gemma3" else {}
     folders.written(folder, f"{name}Config", f"{name}{LM}", both, changes)

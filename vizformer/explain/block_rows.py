@@ -14,6 +14,7 @@ from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_rows import feedforward_numbers
+from vizformer.explain.layer_input import layer_input_numbers
 from vizformer.explain.norms import added_sizes, brought, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
@@ -27,7 +28,7 @@ from vizformer.model.input_check import row_at
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
-SublayerKind = Literal["self", "cross", "feedforward"]
+SublayerKind = Literal["self", "cross", "feedforward", "layer_input"]
 
 
 @dataclass(frozen=True)
@@ -129,15 +130,23 @@ def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
     return block
 
 
+def block_at(checkpoint: Checkpoint, at: str) -> Block:
+    """The layer "decoder.2"."""
+    stack, __, layer = at.partition(".")
+    return find_block(checkpoint, stack, int(layer))
+
+
 def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str], ...]:
     """Name, norm, and the points of the residual stream before and after, of every sublayer, in their order.
 
     Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
     if block.cross_attention is None:
+        again: SublayerKind = "layer_input"
         return (
             ("self", block.self_norm, "pre", "mid"),
-            ("feedforward", block.feedforward_norm, "mid", block.last_sum),
+            ("feedforward", block.feedforward_norm, "mid", block.feedforward_sum),
+            *(() if block.layer_input is None else ((again, None, block.feedforward_sum, block.last_sum),)),
         )
     return (
         ("self", block.self_norm, "pre", "mid_self"),
@@ -162,7 +171,7 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
         around = block.around(kind)
         norm = around.after
         entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
-        found = added(block, trace, at, kind, entering, slice(row, row + 1))[0]
+        found = added(checkpoint, trace, at, kind, entering, slice(row, row + 1))[0]
         kept = trace.residual(f"{at}.{after}")[row]
         x = float64(trace.residual(f"{at}.{before}")[row])
         total = stored(around.onto(x, found), kept.dtype)
@@ -180,20 +189,23 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
 
 
 def added(
-    block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+    checkpoint: Checkpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
     """What a sublayer adds to the stream at these positions: what it makes, normalised or scaled where the model does so."""
-    found = made(block, trace, at, kind, entering, rows)
-    return brought(found, block.around(kind), trace.residual(f"{at}.pre").dtype)
+    found = made(checkpoint, trace, at, kind, entering, rows)
+    return brought(found, block_at(checkpoint, at).around(kind), trace.residual(f"{at}.pre").dtype)
 
 
 def made(
-    block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+    checkpoint: Checkpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
     """What a sublayer makes at these positions: the recorded heads' z through W_O, or the feed-forward of each row.
 
     `entering` is the point of the layer `at` ("encoder.0") that the sublayer reads.
     """
+    block = block_at(checkpoint, at)
+    if kind == "layer_input":
+        return layer_input_numbers(checkpoint.model, block, trace, at, rows).out
     if kind == "feedforward":
         x = float64(trace.residual(f"{at}.{entering}")[rows])
         x = through(x, block.around(kind).before)
@@ -250,7 +262,7 @@ def feedforward_input(
 
 def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)) -> Float[ndarray, "n d_model"]:
     """The rows that the feed-forward of a layer, "decoder.2", reads: one network, or a mixture of experts."""
-    __, ___, before, ____ = sublayers(block)[-1]
+    before = next(before for kind, __, before, ___ in sublayers(block) if kind == "feedforward")
     entering = "pre" if block.residual == "parallel" else before
     return through(float64(trace.residual(f"{at}.{entering}")[rows]), block.around("feedforward").before)
 

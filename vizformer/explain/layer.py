@@ -19,6 +19,7 @@ from vizformer.explain.convolution_steps import convolution_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
+from vizformer.explain.layer_input import layer_input_sublayer
 from vizformer.explain.mlm_head import mlm_head_steps, projection_step
 from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
@@ -76,11 +77,15 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
     enters = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.last_sum}", enters)
+    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.feedforward_sum}", enters)
     if isinstance(block.feedforward, MixtureOfExperts):
         steps += experts_sublayer(at, block.feedforward, f"{layer}.feedforward")
     else:
         steps += feedforward_sublayer(at, block.feedforward)
+    if block.layer_input is not None:
+        points = (f"{layer}.{point}" for point in (block.feedforward_sum, block.last_sum))
+        at = Sublayer(trace, block.around("layer_input"), "layer_input", *points)
+        steps += layer_input_sublayer(at, model, block, layer)
     if block.scale_weight is not None:
         steps.append(_layer_scale(trace, layer, block.scale))
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.

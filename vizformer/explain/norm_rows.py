@@ -79,8 +79,8 @@ def find_norm_rows(
     at = f"{stack}.{layer}"
     before_rows = trace.residual(f"{at}.{before}")
     if block.around(kind).after is None:
-        return made(block, trace, at, kind, before), norm
-    return stored(float64(before_rows) + added(block, trace, at, kind, before), before_rows.dtype), norm
+        return made(checkpoint, trace, at, kind, before), norm
+    return stored(float64(before_rows) + added(checkpoint, trace, at, kind, before), before_rows.dtype), norm
 
 
 def norm_numbers(

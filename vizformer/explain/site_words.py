@@ -24,6 +24,10 @@ def in_words(name: str) -> Message:
         return N_("the cross-attention of {layer}", layer=layer)
     if part == "feedforward":
         return N_("the feed-forward of {layer}", layer=layer)
+    if part == "layer_input":
+        return N_("what {layer} reads of the token again", layer=layer)
+    if part == "mid_feedforward":
+        return N_("{layer}, after its feed-forward", layer=layer)
     if part == "pre":
         return N_("the input of {layer}", layer=layer)
     if part in ("mid", "mid_self"):

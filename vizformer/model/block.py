@@ -14,6 +14,7 @@ from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.latent_attention import LatentAttention
+from vizformer.model.layer_input import LayerInput
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.positions import bucket_bias
 from vizformer.model.short_convolution import ShortConvolution
@@ -30,7 +31,8 @@ class Block(nn.Module):
     sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
 
-    Last, a layer may multiply what leaves it by a number of its own: x <- s x.
+    Behind them a layer may read its token again: x <- x + norm(f(x, p))   (`vizformer.model.layer_input`).
+    Last, it may multiply what leaves it by a number of its own: x <- s x.
 
     Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
@@ -49,6 +51,7 @@ class Block(nn.Module):
         qk_norm: bool = True,
         keys_of: int | None = None,
         own_keys: bool = True,
+        layer: int = 0,
     ) -> None:
         """What this layer has, and, `first` and `last`, where it stands; `keys_of` as of `ForwardPass.self_attention`."""
         super().__init__()
@@ -73,6 +76,9 @@ class Block(nn.Module):
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
         self.feedforward_output_norm = norm(config) if twice else None
+        again = config.layer_input_dim is not None
+        self.layer_input = LayerInput(config, layer) if again else None
+        self.layer_input_norm = norm(config) if again else None
         self.scale_weight = nn.Parameter(torch.ones(1)) if config.layer_scale else None
         tables = config.relative_in_layers  # UMT5's
         self.relative_bias = embedding_table(config.relative_buckets, config.n_heads) if tables else None
@@ -99,9 +105,19 @@ class Block(nn.Module):
         y = _through(around.before, entering if self.residual == "parallel" else x)
         y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
+        return run.point(f"{name}.post", run.layer(name, entering, self.behind_feedforward(x, run, name)))
+
+    def behind_feedforward(
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
+    ) -> Float[Tensor, "b n d_model"]:
+        """What the layer still does with the sum that its feed-forward is in: the token again, and its number."""
+        if self.layer_input is not None:
+            x, around = run.point(f"{name}.mid_feedforward", x), self.around("layer_input")
+            y = around.brought(self.layer_input(x, run))
+            x = self._add(x, run.output(f"{name}.layer_input", y), around)
         if self.scale_weight is not None:
             x = run.point(f"{name}.unscaled", x) * self.scale_weight
-        return run.point(f"{name}.post", run.layer(name, entering, x))
+        return x
 
     @property
     def scale(self) -> float:
@@ -112,6 +128,11 @@ class Block(nn.Module):
     def last_sum(self) -> str:
         """The point of the stream behind its last sublayer."""
         return "post" if self.scale_weight is None else "unscaled"
+
+    @property
+    def feedforward_sum(self) -> str:
+        """The point of the stream behind its feed-forward."""
+        return self.last_sum if self.layer_input is None else "mid_feedforward"
 
     def keys_and_values(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
@@ -132,7 +153,9 @@ class Block(nn.Module):
         return _through(around.after, around.onto(x, self.dropout(y)))
 
     def around(self, kind: str) -> Around:
-        """The norms around the sublayer "self", "cross" or "feedforward", each at its place."""
+        """The norms around the sublayer "self", "cross", "feedforward" or "layer_input", each at its place."""
+        if kind == "layer_input":
+            return Around(output=self.layer_input_norm, scale=self.residual_scale)
         norms: dict[str, tuple[Norm | None, Norm | None]] = {
             "self": (self.self_norm, self.self_output_norm),
             "cross": (self.cross_norm, self.cross_output_norm),
@@ -173,6 +196,7 @@ class Stack(nn.Module):
                 config.has_qk_norm(layer),
                 config.kv_layer(layer) if config.kv_layer(layer) in shared else None,
                 config.kv_layer(layer) == layer,
+                layer,
             )
             for layer in range(n_layers)
         )

@@ -157,6 +157,7 @@ class ForwardPass:
         edit: the numbers that are set by hand.
         cache: keys and values of the positions before x, and of the memory.
         shared: as of `AttentionCall`.
+        layer_inputs: what every layer reads of its tokens again (`vizformer.model.layer_input`).
     """
 
     mask: Mask | None = None
@@ -172,6 +173,7 @@ class ForwardPass:
     edit: Edit | None = None
     cache: Cache | None = None
     shared: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    layer_inputs: Float[Tensor, "b n layers d_p"] | None = None
 
     def self_attention(
         self, layer: str, *, windowed: bool, turned: bool = True, local: bool = False, keys_of: int | None = None

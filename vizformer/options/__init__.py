@@ -40,7 +40,12 @@ class Options(
     @property
     def has_norms(self) -> bool:
         """Whether there is any norm of rows, queries or keys."""
-        return self.norm_order != "none" or self.final_norm or self.embedding_norm or self.qk_norm
+        of_rows = self.norm_order != "none" or self.final_norm or self.embedding_norm
+        return of_rows or self.qk_norm or self.layer_input_dim is not None
+
+    def d_ff_of(self, layer: int) -> int:
+        """Width of the hidden layer of a layer's feed-forward, where it is one network."""
+        return self.d_ff if self.shared_kv_d_ff is None or self.kv_layer(layer) == layer else self.shared_kv_d_ff
 
     @property
     def kv_numbers(self) -> int:
@@ -78,6 +83,10 @@ class Options(
             yield "stack_inputs"
 
     def _rules_between_stations(self) -> Iterator[Message]:
+        if self.shared_kv_d_ff is not None and self.kv_layers is None:
+            yield N_("{name} without {other}: give both, or leave it out", name="shared_kv_d_ff", other="kv_layers")
+        if self.layer_input_dim is not None and self.residual != "sequential":
+            yield N_("layer_input_dim={value}: this needs residual='sequential'", value=self.layer_input_dim)
         one_stack = self.architecture != "encoder-decoder"
         if any(
             turning(layer) != turning(self.kv_layer(layer))

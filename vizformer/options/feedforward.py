@@ -33,6 +33,8 @@ class FeedForwardOptions(CommonOptions):
             approximation of GELU, "quick_gelu" that by a sigmoid (CLIP).
         feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
             (Shazeer 2020).
+        shared_kv_d_ff: width of the hidden layer where a layer reads the keys and values of an earlier one (Gemma 4); None:
+            d_ff.
         gate_limit: of a gated network, no number of the gate goes above it, none of x W_in beyond it on either side, and 1
             is added to the latter (gpt-oss); None: neither.
         n_experts: how many feed-forward networks a layer has, of which each token goes through a few, chosen by a router
@@ -62,6 +64,7 @@ class FeedForwardOptions(CommonOptions):
 
     activation: Activation = "relu"
     feedforward: FeedForwardKind = "plain"
+    shared_kv_d_ff: Count | None = None
     gate_limit: Positive | None = None
     n_experts: Count | None = None
     experts_per_token: Count = 2
@@ -167,6 +170,11 @@ class FeedForwardOptions(CommonOptions):
             yield N_(
                 "gates are cut off at {limit}, what they multiply at ±{limit}, and 1 is added to the latter",
                 limit=f"{self.gate_limit:g}",
+            )
+        if self.shared_kv_d_ff is not None:
+            yield N_(
+                "the feed-forward is {width} wide where keys and values are those of an earlier layer",
+                width=f"{self.shared_kv_d_ff:,}",
             )
         if self.n_experts is not None:
             yield N_(

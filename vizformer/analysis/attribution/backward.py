@@ -21,6 +21,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
 from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_rows import inner_numbers
+from vizformer.explain.layer_input import layer_input_numbers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
 from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
@@ -70,7 +71,7 @@ class Backward:
         if block.scale_weight is not None:
             self.set_by_hand(f"{at}.post", self.row(f"{at}.{block.last_sum}") * block.scale)
             self.g = self.g * block.scale
-        self.sublayers(block, at, ("self", "cross", "feedforward"))
+        self.sublayers(block, at, ("self", "cross", "feedforward", "layer_input"))
         previous = int(at.split(".")[1]) - 1
         if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
             self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
@@ -99,6 +100,9 @@ class Backward:
         self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts rows d_model"], bias: Row
     ) -> None:
         """The terms of what a sublayer has written."""
+        if kind == "layer_input":
+            self.add("layer_input", place, self.g * parts.sum(0))
+            return
         if kind == "feedforward":
             if isinstance(block.feedforward, FeedForward) and block.feedforward.W_out.bias is not None:
                 self.add("feedforward_bias", place, self.g * bias)
@@ -115,6 +119,9 @@ class Backward:
         The biases of experts belong to what these have written: they are added by weight, not to every token.
         """
         network = block.feedforward
+        if kind == "layer_input":
+            out = layer_input_numbers(self.checkpoint.model, block, self.trace, at, self.rows).out
+            return out[None], np.zeros(out.shape[1])
         if kind == "feedforward" and isinstance(network, MixtureOfExperts):
             x = network_input(block, self.trace, at, self.rows)
             out = mixture_numbers(x, network, self.trace, f"{at}.feedforward", self.rows).out

@@ -52,6 +52,7 @@ class ModelGraph:
         sums = (
             config.norm_order in ("pre", "none")
             and not config.layer_scale
+            and config.layer_input_dim is None
             and config.residual in ("sequential", "parallel")
         )
         if not sums or config.architecture == "encoder-decoder" or config.disentangled != "none" or model.is_streamed:

@@ -38,6 +38,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.block_rows import find_block, one_network
 from vizformer.model import Trace
+from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.input_check import row_at, token_id
 
 Stack = Literal["encoder", "decoder"]
@@ -89,10 +90,11 @@ def neuron_sweep(
         TraceError: no such layer, neuron, row or token; a layer of experts; a trace in which numbers were set by hand.
     """
     row, token = _required(checkpoint, trace, stack, layer, row, token)
-    config, vocab_size = checkpoint.model.config, trace.logits.shape[1]
-    wanted = np.arange(config.d_ff) if neurons is None else np.asarray(neurons, dtype=int)
-    if wanted.size and not (wanted.min() >= 0 and wanted.max() < config.d_ff):
-        raise TraceError("This network has the neurons 0 to {last}.", last=config.d_ff - 1)
+    vocab_size = trace.logits.shape[1]
+    d_ff = checkpoint.model.config.d_ff_of(layer)
+    wanted = np.arange(d_ff) if neurons is None else np.asarray(neurons, dtype=int)
+    if wanted.size and not (wanted.min() >= 0 and wanted.max() < d_ff):
+        raise TraceError("This network has the neurons 0 to {last}.", last=d_ff - 1)
     there, base = _hidden(checkpoint, trace, stack, layer), trace.logits[row]  # [n, d_ff], [vocab_size]
     instead = torch.zeros_like(there[0]) if means is None else means.to(there)
     still = (there == instead).all(0)[wanted].cpu().numpy()
@@ -208,5 +210,6 @@ def _resumed(
     before = trace.residual(f"{name}.mid_cross" if block.cross_attention is not None else f"{name}.mid")[:until]
     x = around.onto(before, around.brought(y))
     x = x if around.after is None else around.after(x)
-    x = x * block.scale
+    ids = checkpoint.tensor(trace.tokens[stack])[:, :until]
+    x = block.behind_feedforward(x, ForwardPass(layer_inputs=model.layer_inputs(ids)), name)
     return model.logits(resumed(checkpoint, trace, Start(stack == "decoder", layer + 1), x, row=row))

@@ -252,13 +252,16 @@ def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplication
     networks = config.experts_per_token + (config.d_shared_expert is not None)
     gated = config.d_shared_expert is not None and config.shared_expert_gate
     around = (config.n_experts or 0) + networks - (config.d_shared_expert is not None and not gated) + gated
-    one = (layers - sparse) * matrices * config.d_ff + sparse * (matrices * config.active_d_ff + around)
+    dense = sum(config.d_ff_of(layer) for layer in range(layers) if not config.has_experts(layer))
+    one = dense * matrices + sparse * (matrices * config.active_d_ff + around)
     return Multiplications(feedforward=rows * config.d_model * one)
 
 
 def _embedding(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model."""
-    return Multiplications(projections=rows * (config.embedding_dim or 0) * config.d_model)
+    """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model; 3 rows * d_p * d_model a layer
+    that reads its token again (from its embedding, the gate, back to the stream)."""
+    again = 3 * config.depth * (config.layer_input_dim or 0)
+    return Multiplications(projections=rows * ((config.embedding_dim or 0) + again) * config.d_model)
 
 
 def _unembedding(config: ModelConfig, rows: int) -> Multiplications:

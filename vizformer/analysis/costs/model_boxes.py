@@ -17,6 +17,7 @@ from torch import nn
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
+from vizformer.model.layer_input import LayerInputTables
 from vizformer.model.streamed_layers import StreamedLayers
 
 Kind = Literal[
@@ -34,6 +35,7 @@ Kind = Literal[
     "relative",
     "disentangled",
     "feedforward",
+    "layer_input",
     "add",
     "add_norm",
     "transform",
@@ -67,7 +69,8 @@ class Box:
     copies: int = 1  # how often the model has it
     shared: bool = False  # whether these are counted in another box, where they serve first
     # parameters of what other layers have in its place (networks where this has experts, attention without keys); with
-    # the last one of a layer are counted the numbers by which layers multiply what leaves them
+    # the last one of a layer are counted the numbers by which layers multiply what leaves them, and with what a layer
+    # reads of its token again the tables that this is read from
     others: int = 0
 
     @property
@@ -140,14 +143,22 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
         add("positions", "positions", getattr(model, name), name)
     if wider is not None and projected == "normed_sum":
         add("projection", "projection", wider, "embedding_projection", output=wide)
-    boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
+    boxes += _layer(config, stack, section, n, memory, boxes[-1].key, model.layer_input_tables)
     if stack.final_norm is not None:
         add("final_norm", "norm", stack.final_norm, f"{section}.final_norm", output=wide)
     return boxes
 
 
-def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: int, before: str) -> list[Box]:
-    """The boxes of one layer; the stream comes from the box `before` it."""
+def _layer(
+    config: ModelConfig,
+    stack: Stack,
+    section: Section,
+    n: int,
+    memory: int,
+    before: str,
+    tables: LayerInputTables | None = None,
+) -> list[Box]:
+    """The boxes of one layer; the stream comes from the box `before` it, what the layer reads again from the `tables`."""
     wide, depth = (n, config.d_model), len(stack.layers)
     with_experts = [layer for layer in range(depth) if config.has_experts(layer)]
     drawn = with_experts[0] if with_experts else 0
@@ -190,7 +201,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
         if kind == "attention":
             boxes.extend(_inside(config, stack, section, n))
         if around.output is not None:
-            second = norm if around.before is None else f"{of}_output_norm"
+            second = norm if around.before is None or of == "layer_input" else f"{of}_output_norm"
             add(f"{name}_output_norm", "norm", second)
         if around.after is not None and around.adds:
             add(f"{name}_norm", "add_norm", norm, wide, wide, skip=stream)
@@ -203,6 +214,10 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     if block.cross_attention is not None:
         sublayer("cross", "cross", "cross", "cross_attention", wide, (memory, config.d_model))
     sublayer("feedforward", "feedforward", "feedforward", "feedforward")
+    if tables is not None:
+        sublayer("layer_input", "layer_input", "layer_input", "layer_input")
+        at = next(index for index, box in enumerate(boxes) if box.kind == "layer_input")
+        boxes[at] = replace(boxes[at], others=sum(prod(shape) for __, shape in _tensors(tables)))
     if config.layer_scale:
         at = next(index for index in reversed(range(len(boxes))) if boxes[index].kind in ("norm", "feedforward"))
         boxes[at] = replace(boxes[at], others=boxes[at].others + depth)

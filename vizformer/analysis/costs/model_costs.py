@@ -57,6 +57,9 @@ def parameters(config: ModelConfig) -> dict[str, int]:
         stack = "decoder" if config.n_decoder_layers else "encoder"
         own = config.network_parameters(config.d_ff)
         found[f"{stack}.feedforward"] += others * (own - parameter_count.experts_parameters(config))
+    if config.shared_kv_d_ff is not None:
+        more = config.network_parameters(config.shared_kv_d_ff) - config.network_parameters(config.d_ff)
+        found["decoder.feedforward"] += len(config.shared_kv_layers) * more
     if config.state_layers is not None:
         other = _parts(config, 1, with_states=True)["decoder.attention"]
         found["decoder.attention"] += config.n_state_layers * (other - one["decoder.attention"])
@@ -91,6 +94,7 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
         sliding_layers=None,
         qk_norm_layers=None,
         kv_layers=None,
+        shared_kv_d_ff=None,
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,
@@ -118,8 +122,9 @@ def activations(config: ModelConfig, n: int) -> Activations:
     experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
     adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
     (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O); a short convolution
-    alone: 7 d (input, q, k, v, its own input and output, input of W_O).  Maps: n_heads n^2 for every attention.  Layers that
-    read the keys of an earlier one keep none of their own.
+    alone: 7 d (input, q, k, v, its own input and output, input of W_O).  A layer that reads its token again: 2 d (input,
+    norm) + 4 d_p (the gate before and after the activation, what it opens, input of W_out).  Maps: n_heads n^2 for every
+    attention.  Layers that read the keys of an earlier one keep none of their own.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
     if config.latent_dim is not None:
@@ -139,10 +144,12 @@ def activations(config: ModelConfig, n: int) -> Activations:
     state = d + 2 * config.state_channels + 3 * config.state_heads[1] * config.state_dims[1]
     state = 7 * d if config.state_rule == "convolution" else state
     more += config.n_state_layers * (state - attention)
+    more += config.depth * (2 * d + 4 * config.layer_input_dim if config.layer_input_dim else 0)
     if config.kv_layers is not None or config.wide_layers is not None:
         for layer in range(config.depth):
             own, makes_keys = config.of_layer(layer), config.kv_layer(layer) == layer
             more += 2 * (own.n_heads + (own.kv_heads if makes_keys else 0)) * own.d_head - heads
+            more += numbers * (own.d_ff - config.d_ff)
     more -= 0 if config.last_norm else norm * ((config.n_encoder_layers > 0) + (config.n_decoder_layers > 0))
     return Activations(n * (layers + others + more), calls * config.n_heads * n * n)
 

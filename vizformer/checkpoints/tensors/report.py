@@ -38,11 +38,19 @@ _COMPONENTS = (
     ("unembedding_projection.", "unembedding"),
     ("logit_bias", "unembedding"),
     ("unembedding.", "unembedding"),
+    ("layer_input_tables.", "per-layer inputs"),
+    ("layer_input.", "per-layer inputs"),
     ("norm.", "norms"),
     ("_attention.", "attention"),
     ("feedforward.", "feed-forward"),
 )
-_ANYWHERE = ("norm.", "feedforward.", "relative_bias.", "distances.")  # in a name, not only where it begins
+_ANYWHERE = (
+    "norm.",
+    "feedforward.",
+    "layer_input.",
+    "relative_bias.",
+    "distances.",
+)  # in a name, not only where it begins
 
 
 @dataclass(frozen=True)
@@ -245,7 +253,7 @@ def _positions(config: ModelConfig) -> str:
 
 def _inner_width(config: ModelConfig) -> str:
     if config.n_experts is None:
-        return f"{config.d_ff:,}"
+        return " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
     return f"{config.n_experts} experts of {config.expert_width:,}"
 
 

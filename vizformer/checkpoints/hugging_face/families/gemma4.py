@@ -5,7 +5,8 @@ that it would have if all turned ("proportional"):
 
     theta^(-2m/d) = theta'^(-2m/t),   theta' = theta^(t/d),   t of d numbers turned
 
-which is a turn of the first t numbers by another base, after these are brought to the front.
+which is a turn of the first t numbers by another base, after these are brought to the front.  In the small models every
+layer reads its tokens again (`vizformer.model.layer_input`).
 
 Source: Google DeepMind 2026, "Gemma 4", and the weights published with it, as `transformers` has them.
 """
@@ -38,6 +39,16 @@ from vizformer.messages import N_
 OWN = "per_layer_config"
 _DIGITS = len(str(MOST_LAYERS))  # keys are filled up with zeros: "05"
 _TABLE = {"rope_type", "rope_theta"}
+_AGAIN = {
+    "per_layer_input_gate": ["layer_input.W_gate"],
+    "per_layer_projection": ["layer_input.W_out"],
+    "post_per_layer_input_norm": ["layer_input_norm"],
+}
+_TABLES = {
+    "embed_tokens_per_layer.weight": "layer_input_tables.table.weight",
+    "per_layer_model_projection.weight": "layer_input_tables.W.weight",
+    "per_layer_projection_norm.weight": "layer_input_tables.norm.weight",
+}
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -45,13 +56,13 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     sliding = _sliding(fields, n_layers)
     full = [layer for layer in range(min(n_layers, MOST_LAYERS)) if layer not in set(sliding)]
     fields.only("use_bidirectional_attention", None, "vision")  # which is of pictures
-    if fields.value("hidden_size_per_layer_input") != 0:
-        fields.refuse(
-            "hidden_size_per_layer_input",
-            "rows of a table of its own that go into every layer are not supported: it must be 0",
-        )
+    again = None if fields.value("hidden_size_per_layer_input") == 0 else fields.size("hidden_size_per_layer_input")
+    if again is None:
+        fields.ignore("vocab_size_per_layer_input")
+    elif fields.size("vocab_size_per_layer_input") != fields.size("vocab_size"):
+        fields.refuse("vocab_size_per_layer_input", "it must be vocab_size: every layer reads all tokens again")
     fields.only("enable_moe_block", False)
-    fields.ignore("vocab_size_per_layer_input", "num_experts", "top_k_experts", "moe_intermediate_size")
+    fields.ignore("num_experts", "top_k_experts", "moe_intermediate_size")
     fields.only("partial_rotary_factor", None)
     wide, wide_kv = _wide(fields, full)
     options, has_head = decoder(
@@ -61,7 +72,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         turning=lambda fields: _turning(fields, full, sliding, wide),
         activation="hidden_activation",
     )
-    options |= _shared(fields, n_layers, set(sliding))
+    options |= _shared(fields, n_layers, set(sliding), options["d_ff"])
     of_keys, makers = fields.flag("attention_k_eq_v"), options.get("kv_layers") or range(n_layers)
     values = {name for name in names if name.endswith(".v_proj.weight")}
     if names and any(
@@ -87,6 +98,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "value_norm": True,
         "norm_order": "sandwich",
         "layer_scale": True,
+        "layer_input_dim": again,
         "scaled_embedding": True,
         "logit_cap": cap(fields, "final_logit_softcapping"),
     }, has_head
@@ -190,8 +202,9 @@ def _turning(fields: Fields, full: Sequence[int], sliding: Sequence[int], width:
     return {**options, "rope_theta": theta}
 
 
-def _shared(fields: Fields, n_layers: int, sliding: Collection[int]) -> Options:
-    """The last num_kv_shared_layers read the keys and values of the last layer of their kind before them."""
+def _shared(fields: Fields, n_layers: int, sliding: Collection[int], d_ff: int) -> Options:
+    """The last num_kv_shared_layers read the keys and values of the last layer of their kind before them, and may have a
+    feed-forward of twice the width."""
     count = fields.value("num_kv_shared_layers")
     if type(count) is not int or not 0 <= count <= LARGEST or n_layers > MOST_LAYERS:
         fields.refuse("num_kv_shared_layers", "it must be a whole number, 0 or above")
@@ -199,21 +212,20 @@ def _shared(fields: Fields, n_layers: int, sliding: Collection[int]) -> Options:
     twice = fields.flag("use_double_wide_mlp")
     if count == 0:
         return {}
-    if twice:
-        fields.refuse(
-            "use_double_wide_mlp", "networks of another width in these layers are not supported: it must be false"
-        )
     first = n_layers - count
     makes = {kind: [layer for layer in range(first) if (layer in sliding) is kind] for kind in (True, False)}
     if any(not makes[layer in sliding] for layer in range(max(first, 0), n_layers)) or first < 1:
         fields.refuse("num_kv_shared_layers", "before these layers there must be one of each of their kinds")
         return {}
     own = range(first)
-    return {"kv_layers": (*own, *(makes[layer in sliding][-1] for layer in range(first, n_layers)))}
+    wider: Options = {"shared_kv_d_ff": 2 * d_ff} if twice else {}
+    return wider | {"kv_layers": (*own, *(makes[layer in sliding][-1] for layer in range(first, n_layers)))}
 
 
 def _weights(config: ModelConfig) -> list[Part]:
-    parts = tensors(config, {**FOUR_NORMS, **OUT, **FEEDFORWARD})
+    again = config.layer_input_dim is not None
+    parts = tensors(config, {**FOUR_NORMS, **OUT, **FEEDFORWARD, **(_AGAIN if again else {})})
+    parts += [Part(theirs, (ours,)) for theirs, ours in _TABLES.items()] if again else []
     kinds = ("weight", "bias") if config.qkv_bias else ("weight",)
     for layer in range(config.n_decoder_layers):
         own, theirs, ours = config.of_layer(layer), f"layers.{layer}", f"decoder.layers.{layer}"

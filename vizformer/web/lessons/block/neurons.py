@@ -96,7 +96,7 @@ def _corpus(subject: Subject, place: Place, first: int) -> None:
     if not affordable(subject.model) or not corpus(subject.model):
         lab.note("large")
         return
-    last = subject.config.d_ff - 1
+    last = subject.config.d_ff_of(place.layer) - 1
     asked = lab.setting("neuron", first, range(last + 1))
     neuron = int(st.number_input(lab.text("neuron", last=last), 0, last, **asked))
     if not lab.toggle("corpus"):

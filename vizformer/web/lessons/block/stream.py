@@ -14,7 +14,7 @@ from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 
 lab = Laboratory("block", "stream")
-POINTS = ("pre", "mid", "mid_self", "mid_cross", "unscaled", "post", "final")
+POINTS = ("pre", "mid", "mid_self", "mid_cross", "mid_feedforward", "layer_input", "unscaled", "post", "final")
 FIRST = {
     "post": r", \quad f = g(x), \quad x' = \mathrm{norm}(y)",
     "pre": r", \quad f = g(\mathrm{norm}(x))",
@@ -90,6 +90,8 @@ def _names(subject: Subject, found: BlockStream) -> list[str]:
 def _stack_names(whole: StackStream) -> list[str]:
     """What the points of a stack are called: "0.mid" is after layer 0's attention."""
     said, names = dict(lab.texts("points", POINTS)), []
+    if any(name.endswith(".mid_feedforward") for name in whole.names):  # which read the token again behind it
+        said["unscaled"] = said["post"] = said["layer_input"]
     if any(name.endswith(".unscaled") for name in whole.names):  # whose layers multiply what leaves them
         said["post"] = lab.text("scale")
     for name in whole.names:

@@ -32,8 +32,8 @@ BOXES = {
 }
 """The numbers that can be typed: at first, least, most."""
 COMPONENTS = (
-    *("embedding", "positions", "segments", "attention", "cross", "feedforward", "norm", "relative", "transform"),
-    *("unembedding", "logit_bias"),
+    *("embedding", "positions", "segments", "attention", "cross", "feedforward", "layer_input", "norm", "relative"),
+    *("transform", "unembedding", "logit_bias"),
 )
 WORK = ("attention", "projections", "feedforward", "unembedding")
 

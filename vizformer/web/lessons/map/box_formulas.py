@@ -14,6 +14,8 @@ _FORMULAS = {
     "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",
     "relative": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} + b_{h,\,\text{bucket}(j - i)}",
     "add": r"x \leftarrow x + f(\operatorname{norm}(x))",
+    "layer_input": r"(f(x W_\text{gate}) \odot p)\, W_\text{out}, \quad "
+    r"p = \tfrac{1}{\sqrt 2} \left( \operatorname{norm}(\tfrac{1}{\sqrt d}\, x_0 W) + E_\text{id} \right)",
     "add_norm": r"x \leftarrow \operatorname{norm}(x + f(x))",
     "unembedding": r"\text{logits} = x\, W_U",
     "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",

@@ -46,6 +46,7 @@ BOXES: dict[str, tuple[str, tuple[Entry, ...]]] = {
     "relative": ("attention", (sitemap.HEADS, sitemap.POSITIONS)),
     "disentangled": ("attention", (sitemap.QKV, sitemap.POSITIONS, sitemap.LAYER)),
     "feedforward": ("feedforward", _LAYER),
+    "layer_input": ("feedforward", _LAYER),
     "add": ("norm", _LAYER),
     "add_norm": ("norm", _LAYER),
     "transform": ("feedforward", _LAYER),
@@ -176,6 +177,7 @@ def about(box: Box, config: ModelConfig) -> str:
     values = {
         "d": config.d_model,
         "d_ff": config.d_ff,
+        "again": config.layer_input_dim,
         "d_head": config.d_head,
         "d_table": config.d_embedding,
         "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,

@@ -66,7 +66,7 @@ def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
     heads = _("{n} of width {width}", n=config.n_heads, width=" / ".join(widths))
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
-    inner = f"{config.d_ff:,}"
+    inner = " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
     if config.n_experts is not None:
         inner = _("{n} experts of width {width}", n=config.n_experts, width=f"{config.expert_width:,}")
         if config.expert_layers is not None:

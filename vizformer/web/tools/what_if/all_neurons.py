@@ -47,13 +47,13 @@ def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
     with picture:
         effects = swept(subject, place, block, instead, most)
         if effects is not None:
-            strongest(subject, place, effects)
+            strongest(subject, place, block, effects)
     in_python.show(code(subject, place, block, instead, most))
 
 
 def how_many(subject: Subject, block: Part) -> int:
     """All neurons; of a large model those of which a gradient expects most, if the reader does not want all."""
-    n = subject.config.d_ff
+    n = computations.width(subject, block)
     if n <= LIKELY or cost(subject, block, n) < watched_work.AT_ONCE or subject.checkpoint.model.is_streamed:
         return n  # (through layers that are streamed there is no gradient)
     names = {"likely": _("the {n} of which a gradient expects most", n=LIKELY), "all": _("all {n}", n=f"{n:,}")}
@@ -82,7 +82,7 @@ def swept(
     )
 
 
-def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
+def strongest(subject: Subject, place: Place, block: Part, effects: NeuronEffects) -> None:
     """The neurons without which the answer moves most."""
     most = max(float(effects.divergence.max()), 1e-12)  # (a bar is a share of it)
     rows = [
@@ -112,11 +112,11 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
         least=FELT,
         still=f"{effects.still:,}",
     )
-    if len(effects.neurons) < subject.config.d_ff:
+    if len(effects.neurons) < computations.width(subject, block):
         show_text(
             "The other {n} neurons were not taken out: one gradient expects less of each (attribution patching, Nanda "
             "2023), and may be wrong.",
-            n=f"{subject.config.d_ff - len(effects.neurons):,}",
+            n=f"{computations.width(subject, block) - len(effects.neurons):,}",
         )
     elif total > 0:
         show_text(
@@ -140,7 +140,7 @@ def code(subject: Subject, place: Place, block: Part, instead: computations.Inst
         lines = [f"texts = {texts}", f"means = mean_neurons(checkpoint, texts, {stack!r}, {layer})"]
     place_in = f"checkpoint, trace, {stack!r}, {layer}, {place.row}, {place.token}{given}"
     only = ""
-    if most < subject.config.d_ff:
+    if most < computations.width(subject, block):
         names, only = f"likely_neurons, {names}", ", neurons=neurons"
         lines.append(f"neurons = likely_neurons({place_in}, count={most})")
     lines += [

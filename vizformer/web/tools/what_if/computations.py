@@ -107,9 +107,14 @@ def neurons(subject: Subject, block: Part, row: int, token: int, instead: Instea
     if isinstance(instead, Mean):
         given = mean_neurons(checkpoint, others(subject, instead.texts), stack, layer)
     wanted = None
-    if most < subject.config.d_ff:
+    if most < width(subject, block):
         wanted = likely_neurons(checkpoint, trace, stack, layer, row, token, given, count=most)
     return neuron_sweep(checkpoint, trace, stack, layer, row, token, given, neurons=wanted, heard=HEARD.get())
+
+
+def width(subject: Subject, block: Part) -> int:
+    """How many neurons the feed-forward of a layer has."""
+    return subject.config.d_ff_of(block_of(block)[1])
 
 
 def block_of(block: Part) -> tuple[Stack, int]:

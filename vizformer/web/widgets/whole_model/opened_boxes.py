@@ -16,6 +16,7 @@ _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
 _NETWORK = (
     *("self.add", "self.mean", "self.variance", "self.norm"),
     *("feedforward.norm", "feedforward.hidden", "feedforward.gate", "feedforward.activation", "feedforward.gated"),
+    *("layer_input.made", "layer_input.input", "layer_input.gate", "layer_input.gated", "layer_input.narrow"),
     *("feedforward.narrow", "feedforward.add", "feedforward.mean", "feedforward.variance"),
 )
 _CELLS, _ROWS = 8, 8  # numbers of a row, and rows, that are shown
