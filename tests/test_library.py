@@ -18,7 +18,7 @@ import vizformer as vf
 from tests import tiny
 from tests.trained_models import weights
 from vizformer.analysis.attribution import blanks, findings, forward_scenes
-from vizformer.analysis.causes import ablation, neurons_left_out, part_outputs, resampling, tokens_left_out
+from vizformer.analysis.causes import ablation, neurons_left_out, tokens_left_out
 from vizformer.analysis.heads import residual_contributions
 from vizformer.analysis.masks import leakage
 from vizformer.analysis.vectors import contextual, neurons
@@ -66,9 +66,6 @@ AT: dict[str, Callable[[Checkpoint, Trace, int], object]] = {
     "key_contributions": lambda c, t, at: residual_contributions.key_contributions(c, t, *HEAD, at),
     "scan": lambda c, t, at: findings.scan(c, t, at),
     "sweep": lambda c, t, at: ablation.sweep(c, t, at, 5),
-    "resample_sweep": lambda c, t, at: resampling.resample_sweep(
-        c, t, at, 5, resampling.draw_outputs(t, [part_outputs.outputs_of(c, t)], 1), parts=ablation.parts_of(t)[:1]
-    ),
     "neuron_sweep": lambda c, t, at: neurons_left_out.neuron_sweep(c, t, "decoder", 0, at, 5),
     "neuron_estimates": lambda c, t, at: neurons_left_out.neuron_estimates(c, t, "decoder", 0, at, 5),
     "token_sweep": lambda c, t, at: tokens_left_out.token_sweep(c, t, "decoder", at, 5, "unseen"),

@@ -24,10 +24,9 @@ from vizformer.analysis import (
 )
 from vizformer.analysis.causes.ablation import Part, parts_of, without
 from vizformer.analysis.causes.asked_prompts import ask, read_rows
-from vizformer.analysis.causes.part_outputs import mean_outputs, outputs_of
+from vizformer.analysis.causes.part_outputs import draw_outputs, mean_outputs, outputs_of
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import LARGEST, MOST, template_rows
-from vizformer.analysis.causes.resampling import draw_outputs, resampled_logits
 from vizformer.analysis.causes.set_effects import MEASURES, SetEffects
 from vizformer.errors import TraceError
 
@@ -143,8 +142,8 @@ def test_each_effect_is_that_of_its_prompt_alone(stories) -> None:
                 logits = without(stories, one.clean, [part], given).logits[-1]
                 change = float(logits[answer] - logits[wrong]) - before
                 assert found[measure].values[at, place] == pytest.approx(change, abs=1e-4)  # type: ignore[index]
-            logits = resampled_logits(stories, one.clean, [part], drawn)[:, -1].double()
-            change = float((logits[:, answer] - logits[:, wrong]).mean()) - before
+            runs = [without(stories, one.clean, [part], outputs).logits[-1] for outputs in drawn]
+            change = float(np.mean([float(logits[answer] - logits[wrong]) for logits in runs])) - before
             assert found["resample"].values[at, place] == pytest.approx(change, abs=1e-4)
         pair = prompt_pair(stories, row.clean, row.corrupted, answer=answer, other=wrong)
         patched = patch_runs(stories, pair, "heads", "decoder").recovered

@@ -70,14 +70,12 @@ class Effect:
     probability: float
     # P' minus P, in nats per token; None where no token of the text follows another, or it was not asked for
     loss: float | None
-    # of the divergence over several draws, its standard deviation (`vizformer.analysis.causes.resampling`)
-    spread: float = 0.0
 
     @classmethod
-    def of(cls, part: Part, values: Sequence[float], spread: float = 0.0) -> "Effect":
+    def of(cls, part: Part, values: Sequence[float]) -> "Effect":
         """Of a column of `effects_of_runs`."""
         divergence, logit, probability, loss = values
-        return cls(part, divergence, logit, probability, None if np.isnan(loss) else loss, spread)
+        return cls(part, divergence, logit, probability, None if np.isnan(loss) else loss)
 
 
 class Effects(tuple[Effect, ...]):

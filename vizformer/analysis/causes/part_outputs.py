@@ -5,12 +5,17 @@
 
 y is taken after a norm of what was found and a factor of it, where the model has such.
 
-Source: Wang et al. 2023, "Interpretability in the Wild", section 2 (mean ablation).
+Zero is a number that the rest of the model may never have seen in that place, and a mean is one that no text gives; what a
+part puts out for another text, which is drawn, is one that it knows, and says nothing of this one.
+
+Source: Wang et al. 2023, "Interpretability in the Wild", section 2 (mean ablation); Chan et al. 2022, "Causal Scrubbing: a
+method for rigorously testing interpretability hypotheses" (resampling ablation).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -74,3 +79,35 @@ def mean_outputs(checkpoint: Checkpoint, traces: Iterable[Trace]) -> Means:
     if not sums:
         raise TraceError("There is no other text from which outputs could be taken.")
     return {part: (total / rows[part]).float() for part, total in sums.items()}
+
+
+def draw_outputs(trace: Trace, others: Sequence[Outputs], draws: int, seed: int = 0) -> tuple[Outputs, ...]:
+    """Outputs in the shape of a trace, one for each draw, each of all parts for one of the other texts.
+
+    A position takes the row of its own number there; where the other text has ended, a row of it that is drawn as well.
+
+    Args:
+        others: of `outputs_of`, text by text.
+        seed: the same seed draws the same.
+
+    Raises:
+        TraceError: there is no other text.
+    """
+    if not others:
+        raise TraceError("There is no other text from which outputs could be taken.")
+    rng, found = np.random.default_rng(seed), list[Outputs]()
+    for _ in range(draws):
+        other = others[int(rng.integers(len(others)))]
+        rows = {stack: _rows(len(tokens), _length(other, stack), rng) for stack, tokens in trace.tokens.items()}
+        found.append({part: z[rows[part.sublayer.partition(".")[0]]] for part, z in other.items()})
+    return tuple(found)
+
+
+def _length(outputs: Outputs, stack: str) -> int:
+    return next(len(z) for part, z in outputs.items() if part.sublayer.startswith(stack))
+
+
+def _rows(n: int, there: int, rng: np.random.Generator) -> Tensor:
+    """For each of n positions its own number where the other text has one, else a number that is drawn."""
+    drawn = rng.integers(there, size=n)
+    return torch.from_numpy(np.where(np.arange(n) < there, np.arange(n), drawn))

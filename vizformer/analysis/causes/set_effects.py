@@ -5,7 +5,7 @@ With LD = ln(P(answer) / P(wrong)) at the row of the output where a prompt is an
 
     attribution   the share of LD that a part writes directly (`attribution.direct`)
     zero, mean    LD without the part less LD: zero in its place, or its mean over other texts (`part_outputs`)
-    resample      the same with what it put out for other texts, drawn (`resampling`), the mean over the draws
+    resample      the same with what it put out for other texts, drawn (`draw_outputs`), the mean over the draws
     patching      of the corrupted run with a part of the clean run: the share of the difference that comes back
     paths         the share that a head sends to receivers alone, the clean prompt held (`path_patching`)
     splits        what each writer gives to the score by which one head looks at its strongest key (`score_writers`)
@@ -31,12 +31,11 @@ from vizformer.analysis.causes.ablation import Part, edit_without, parts_of, pat
 from vizformer.analysis.causes.asked_prompts import Asked, read_rows
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.head_gates import LAMBDA, STEPS, HeadGates, fit_gates
-from vizformer.analysis.causes.part_outputs import mean_outputs, outputs_of
+from vizformer.analysis.causes.part_outputs import draw_outputs, mean_outputs, outputs_of
 from vizformer.analysis.causes.patching import recovered_by
 from vizformer.analysis.causes.path_patching import Receiver, path_patches
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet
-from vizformer.analysis.causes.resampling import draw_outputs
 from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
