@@ -225,7 +225,7 @@ PLACES = {
     "/report?model=hub%2Fsomebody%2Felse": ["somebody\\/else has not been fetched to this server yet."],
     # Choices that were taken out: the usual one is shown in their place.
     "/attention?site=decoder&picture=lines&over=mean": ["drawn as a map", "vizformer_attention"],
-    "/what_if?dials=whatif.instead%3Aresample~whatif.draws%3A4~whatif.key%3A1": ["nothing (zero)"],
+    "/what_if?dials=whatif.instead%3Aresample~whatif.draws%3A4~whatif.key%3A1": ["One part at a time: two heads"],
     "/lens?dials=lens.method%3Agradient": ["Which input tokens it depends on"],
     "/layer?model=path%2F0123456789ab&text=The+cats+sat&site=decoder": ["Model: path/0123456789ab", "0 · The"],
     "/report?model=upload%2F4f0c6ad2e9b10d37": ["An upload lives only in the session that made it"],
