@@ -38,8 +38,9 @@ def held(tab, path="/"):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "locale"), [(1280, "en-US"), (400, "zh-CN"), (800, "en-US")])
+@pytest.mark.parametrize(
+    ("width", "locale", "theme"), [(1280, "en-US", "light"), (400, "zh-CN", "dark"), (800, "en-US", "dark")]
+)
 def test_it_lies_where_the_live_one_comes_and_goes_when_that_is_there(open_tab, width, locale, theme):
     tab = open_tab(None, width=width, locale=locale, theme=theme)
     let_go = held(tab)

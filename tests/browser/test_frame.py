@@ -132,8 +132,15 @@ def test_the_menu_of_a_phone_folds_when_a_sentence_was_typed(open_tab, locale, t
     expect(tab.page.locator(".st-key-bar-fold")).to_contain_text(text)
 
 
-@pytest.mark.parametrize("address", ["/nowhere", "/nowhere/at/all", "/没有?model=zh-en", "/*no*[page](/masks)"])
-@pytest.mark.parametrize(("locale", "words"), [("en-US", "There is no page"), ("zh-CN", "没有页面")])
+@pytest.mark.parametrize(
+    ("address", "locale", "words"),
+    [
+        ("/nowhere", "en-US", "There is no page"),
+        ("/nowhere/at/all", "zh-CN", "没有页面"),
+        ("/没有?model=zh-en", "en-US", "There is no page"),
+        ("/*no*[page](/masks)", "zh-CN", "没有页面"),
+    ],
+)
 @pytest.mark.sample(2)
 def test_an_address_that_is_no_page_shows_the_first_one_and_says_so(open_tab, address, locale, words):
     tab = open_tab(address, locale=locale)
