@@ -132,9 +132,9 @@ def places(only: Sequence[str] = ()) -> list[str]:
 
 
 @contextmanager
-def tab(browser: Browser, width: int, language: str) -> Iterator[Page]:
+def tab(browser: Browser, width: int, language: str, theme: Literal["light", "dark"] = "light") -> Iterator[Page]:
     """A tab of a browser that has never been here."""
-    context = browser.new_context(locale=language, viewport={"width": width, "height": HEIGHT})
+    context = browser.new_context(locale=language, viewport={"width": width, "height": HEIGHT}, color_scheme=theme)
     try:
         page = context.new_page()
         page.add_init_script(WATCH)

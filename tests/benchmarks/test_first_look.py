@@ -1,6 +1,5 @@
 """What is measured of a page's first picture: on a page made for it, whose picture and whose shift are known."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from playwright.sync_api import Browser
 
 from tests.benchmarks import first_look
 from tests.benchmarks.first_look import Look
-from tests.browser.driver import Server
 from vizformer.web.frame.sitemap import COURSE
 
 APP = """<div data-testid="stApp" data-test-connection-state="CONNECTED" data-test-script-state="running">
@@ -131,27 +129,3 @@ def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Brow
         assert not page.evaluate(first_look.STILL, -1)
         page.evaluate("() => document.querySelector('[data-testid=stSkeleton]').remove()")
         page.wait_for_function(first_look.STILL, arg=1)
-
-
-WORKS_FOR_LONG = 5  # seconds, after which the cover of a page goes (assets/first_picture/first_picture.js)
-
-
-@pytest.mark.sweep
-@pytest.mark.browser
-@pytest.mark.slow
-@pytest.mark.parametrize("language", first_look.LANGUAGES)
-@pytest.mark.parametrize("width", first_look.TOPS)
-def test_every_picture_is_on_top_and_nothing_moves_while_it_comes(
-    browser: Browser, tmp_path: Path, width: int, language: str
-) -> None:
-    with Server(log=tmp_path / "log.txt") as server, first_look.tab(browser, width, language) as page:
-        looks = []
-        for path in first_look.places():
-            link = first_look.with_own_sentence(path, language)
-            look = first_look.opened(page, server.url, link, "later", width, language)
-            if (
-                look.picture is None or look.picture > WORKS_FOR_LONG
-            ):  # one has seen how far its work was, which is done
-                look = first_look.opened(page, server.url, link, "later", width, language)
-            looks.append(look)
-    assert [first_look.row(one) for one in looks if one.missed_places] == []

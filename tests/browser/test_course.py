@@ -1,4 +1,4 @@
-"""The course in a browser: what was done is remembered there, and every part fits on a phone and on a projector."""
+"""The course in a browser: one walks through its parts, and what was done is remembered there."""
 
 import re
 
@@ -9,52 +9,6 @@ from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.widgets import lesson_text
 
 PARTS = {entry.url: list(lesson_text.lesson_prose(entry.url, "en")) for entry in COURSE}
-DARK = "rgb(16, 22, 29)"
-WIDE = """() => {
-  const main = document.querySelector('[data-testid=stMain]');
-  return Math.max(main.scrollWidth - main.clientWidth,
-    document.documentElement.scrollWidth - document.documentElement.clientWidth);
-}"""
-
-
-@pytest.mark.sweep
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("lesson", PARTS)
-def test_no_part_scrolls_sideways(open_tab, lesson):
-    """Each part is drawn in English on a projector, then in the same tab in Chinese on a telephone.
-
-    A second tab would cost as much as walking through the parts does.
-    """
-    tab = open_tab(f"/{lesson}")
-    tabs = tab.page.get_by_test_id("stButtonGroup").filter(has_text="1 · ").first.get_by_role("radio")
-    expect(tabs).to_have_count(len(PARTS[lesson]))
-    for index, part in enumerate(PARTS[lesson]):
-        if index:
-            show(tab, tabs.nth(index))
-        fits(tab, part)
-    tab.page.emulate_media(color_scheme="dark")
-    with tab.runs():
-        tab.page.get_by_role("button", name="简体中文").click()
-    tab.page.set_viewport_size({"width": 400, "height": 900})
-    tab.settled()
-    expect(tab.page.locator("html")).to_have_attribute("lang", "zh-CN")
-    expect(tab.page.locator(".stApp")).to_have_css("background-color", DARK)
-    expect(tabs).to_have_count(len(PARTS[lesson]))
-    for index, part in enumerate(PARTS[lesson]):  # from the first on: each is drawn at this width, none only narrowed
-        show(tab, tabs.nth(index))
-        fits(tab, part)
-
-
-def show(tab, part) -> None:
-    with tab.runs():
-        part.click()
-    tab.settled()
-
-
-def fits(tab, part: str) -> None:
-    assert tab.page.evaluate(WIDE) <= 0, part
-    expect(tab.page.get_by_test_id("stException")).to_have_count(0)
-
 
 SEEN = """() => {
   const list = document.querySelector("[class*='st-key-lesson-part-']").getBoundingClientRect();
