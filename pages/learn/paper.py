@@ -3,8 +3,8 @@
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.web.tools.paper.by_hand import draw_four_keys, draw_two_rows
 from vizformer.web.tools.paper.no_weights import draw_no_weights
+from vizformer.web.tools.paper.small_examples import draw_four_keys, draw_two_rows
 
 
 def page() -> None:
