@@ -39,10 +39,13 @@ def test_all_that_can_be_sent_is_the_other_run_and_nothing_sent_is_the_held_one(
         assert path_patches(checkpoint, pair, [[]], receivers, held=held) == pytest.approx([0.0], abs=1e-4)
 
 
-@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.parametrize("name", [name for name in KINDS_OF_MODEL if name != "small Gemma 4"])
 @pytest.mark.sample(2)
 def test_all_paths_into_heads_are_their_outputs_patched(name: str) -> None:
-    """The heads that share a key are patched together, in the last layer: no later one reads its keys as well."""
+    """The heads that share a key are patched together, in the last layer: no later one reads its keys as well.
+
+    What layers read of the tokens again is not sent: in the small Gemma 4 these are not all paths.
+    """
     checkpoint, pair = made(name)
     for kind in kinds(pair.clean):
         site = site_name(kind, n_layers(pair.clean, kind) - 1)

@@ -124,7 +124,8 @@ def path_patches(
 
     Args:
         senders: groups of heads that send together; a part without a head is all heads of its attention.
-        embeddings: whether the embeddings of the tokens are sent as well.
+        embeddings: whether the embeddings of the tokens are sent as well; what layers read of the tokens again (per-layer
+            inputs) stays that of the held prompt.
         heard: is told how many runs of the model are done, of how many.
 
     Raises:
