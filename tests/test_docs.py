@@ -18,6 +18,8 @@ from plotly.basedatatypes import BaseFigure
 import vizformer as vf
 from tools import reference
 from tools.screenshots import MOST, PICTURES, apart
+from vizformer.checkpoints.hugging_face.model_folder import BY_TYPE
+from vizformer.checkpoints.hugging_face.text_part import INSIDE
 from vizformer.cli import main
 from vizformer.web.frame import sitemap
 
@@ -95,6 +97,12 @@ def test_what_nothing_is_said_of_is_refused(
     monkeypatch.setattr(reference, of, said)
     with pytest.raises(AssertionError, match=name):
         list(part())
+
+
+def test_the_readme_counts_the_types_that_open() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(BY_TYPE)} `model_type`s of `transformers` and the language models of eleven types" in readme
+    assert len(INSIDE) == 11
 
 
 def test_the_readme_tells_of_every_page() -> None:

@@ -34,15 +34,12 @@ class ModelConfig(Options):
     @lru_cache(maxsize=1024)  # noqa: B019 (a config is small)
     def of_layer(self, layer: int) -> "ModelConfig":
         """The options of a model that has the sizes of this layer's heads and feed-forward in all layers."""
+        own = self if self.shared_kv_d_ff is None else replace(self, d_ff=self.d_ff_of(layer), shared_kv_d_ff=None)
         if self.wide_layers is None:
-            if self.shared_kv_d_ff is None:
-                return self
-            return replace(self, d_ff=self.d_ff_of(layer), shared_kv_d_ff=None)
+            return own
         wide = self.is_wide(layer)
         return replace(
-            self,
-            d_ff=self.d_ff_of(layer),
-            shared_kv_d_ff=None,
+            own,
             head_dim=self.wide_head_dim if wide else self.head_dim,
             n_kv_heads=self.wide_kv_heads if wide else self.n_kv_heads,
             rope_dims=self.rope_dims if wide else None,

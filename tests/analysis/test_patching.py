@@ -14,6 +14,7 @@ from vizformer.analysis import path_patch_runs, path_patches
 from vizformer.analysis.causes.ablation import Part, by_head, sweep
 from vizformer.analysis.causes.batches import patched_logits
 from vizformer.analysis.causes.head_gates import fit_gates, table_of
+from vizformer.analysis.causes.part_outputs import Listener
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
 from vizformer.checkpoints import save
@@ -100,14 +101,19 @@ def test_each_cell_is_what_a_forward_of_its_own_recovers(name: str) -> None:
 def test_everything_taken_from_the_other_run_is_the_other_run(name: str) -> None:
     checkpoint, pair = made(name)
     stack = next(iter(pair.clean.tokens))
-    again = checkpoint.model.config.layer_input_dim is not None  # then every layer reads the tokens themselves
-    point = f"{stack}.{checkpoint.model.config.n_decoder_layers - 1}.post" if again else f"{stack}.0.pre"
-    everything = Patch(point, (), pair.clean.residual(point))
-    assert patched_alone(checkpoint, pair, everything) == pytest.approx(1.0, abs=1e-5)
+    everything = [Patch(f"{stack}.0.pre", (), pair.clean.residual(f"{stack}.0.pre"))]
+    config = checkpoint.model.config
+    if config.layer_input_dim is not None:  # then every layer reads the tokens themselves
+        names = [f"decoder.{layer}.layer_input" for layer in range(config.n_decoder_layers)]
+        listener = Listener(names=frozenset(names))
+        checkpoint.trace(ids=CLEAN, edit=listener)
+        assert patched_alone(checkpoint, pair, *everything) != pytest.approx(1.0, abs=1e-3)
+        everything += [Patch(name, (), listener.heard[name][0]) for name in names]
+    assert patched_alone(checkpoint, pair, *everything) == pytest.approx(1.0, abs=1e-5)
     run = tiny.checkpoint(**KINDS_OF_MODEL[name]).trace(
         ids=CORRUPTED,
         **(dict(target_ids=TARGET) if name in ("translator", "T5") else {}),
-        edit=Edit(patches=(everything,)),
+        edit=Edit(patches=tuple(everything)),
     )
     tiny.assert_close(run.logits, pair.clean.logits, 1e-5)
 

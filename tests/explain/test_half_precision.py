@@ -36,6 +36,7 @@ KINDS = {
     "deberta-v3": ("encoder-only", tiny.DEBERTA_V3),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "deepseek": ("decoder-only", {**tiny.DEEPSEEK, "expert_layers": (0,)}),
+    "gemma4-small": ("decoder-only", tiny.GEMMA4_SMALL),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),
@@ -80,9 +81,10 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
                 (f"{site} {step.key}", step.proof) for step in attention_steps(checkpoint, trace, site, head, last)
             ]
             found.append((f"{site} look-up", head_look_up(trace, site, head, last).proof))
-            latent = checkpoint.model.config.latent_dim is not None  # of which no one matrix is to be had
+            config, layer = checkpoint.model.config, int(site.split(".")[1])
+            one_matrix = config.latent_dim is None and config.kv_layer(layer) == layer  # from the rows to the scores
             if (
-                not latent
+                one_matrix
                 and not site.endswith("cross")
                 and (of_matrices := bilinear(checkpoint, trace, site, head).proof)
             ):

@@ -3,14 +3,15 @@
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.explain import latex, norms
 from vizformer.explain.activations import activation_kind
-from vizformer.explain.arrays import float64, is_half, stored
+from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import normalise
-from vizformer.explain.step import Contraction, Operand, Proof, Step, sizes
+from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, entry
 from vizformer.messages import N_
 from vizformer.model.block import Block
@@ -26,7 +27,7 @@ class LayerInputNumbers:
         x: x_0, the tokens' rows of the usual table, scaled.
         made: W x_0 / sqrt(d_model), before its norm.
         own: sqrt(d_p) E[id].
-        p: (norm(made) + own) / sqrt(2), as the model has it in half precision.
+        p: (norm(made) + own) / sqrt(2).
         gate, active: (stream) W_gate, and that through the activation.
         inner: active * p.
         out: inner W_out.
@@ -50,20 +51,22 @@ def layer_input_numbers(
     assert tables is not None
     assert network is not None
     stream = trace.residual(f"{at}.{block.feedforward_sum}")[rows]
-    dtype, d = stream.dtype, tables.width
-    ids = torch.tensor([token.id for token in trace.tokens[at.partition(".")[0]][rows]])
-    columns = slice(network.layer * d, (network.layer + 1) * d)
+    dtype, d, columns = stream.dtype, tables.width, tables.columns(network.layer)
+    ids = _ids(trace, at)[0, rows].cpu()
     x = stored(float64(model.embedding.weight[ids]) * model.config.embedding_factor, dtype)
-    made = stored(x @ float64(tables.W.weight[columns]).T, dtype) * model.config.d_model**-0.5
+    made = stored(stored(x @ float64(tables.W.weight[columns]).T, dtype) * model.config.d_model**-0.5, dtype)
     own = stored(float64(tables.table.weight[ids, columns]) * d**0.5, dtype)
-    p = (normalise(made, tables.norm) + own) * 2**-0.5
-    if is_half(dtype):
-        p = float64(model.layer_inputs(ids[None].to(stream.device))[0, :, network.layer])  # type: ignore[index]
+    p = stored(stored(normalise(made, tables.norm) + own, dtype) * 2**-0.5, dtype)
     gate = stored(float64(stream) @ float64(network.W_gate.weight).T, dtype)
     active = stored(activation_kind(network.activation).compute(gate), dtype)
     inner = stored(active * p, dtype)
     out = stored(inner @ float64(network.W_out.weight).T, dtype)
     return LayerInputNumbers(x, made, own, p, gate, active, inner, out)
+
+
+def _ids(trace: Trace, at: str) -> Int[Tensor, "1 n"]:
+    """The tokens that a layer reads, where the trace lies."""
+    return torch.tensor([[token.id for token in trace.tokens[at.partition(".")[0]]]], device=trace.logits.device)
 
 
 def layer_input_sublayer(at: Sublayer, model: Transformer, block: Block, layer: str) -> list[Step]:
@@ -72,11 +75,11 @@ def layer_input_sublayer(at: Sublayer, model: Transformer, block: Block, layer: 
     assert tables is not None
     assert network is not None
     n, kind = layer_input_numbers(model, block, at.trace, layer), activation_kind(network.activation)
-    d = tables.width
-    columns = slice(network.layer * d, (network.layer + 1) * d)
+    d, columns = tables.width, tables.columns(network.layer)
     W, W_gate, W_out = (w.detach().T for w in (tables.W.weight[columns], network.W_gate.weight, network.W_out.weight))
-    ids = torch.tensor([token.id for token in at.trace.tokens[layer.partition(".")[0]]], device=at.trace.logits.device)
-    kept = model.layer_inputs(ids[None])[0, :, network.layer]  # type: ignore[index]
+    kept = model.layer_inputs(_ids(at.trace, layer))
+    assert kept is not None
+    normed = normalise(n.made, tables.norm)
     through = replace(at.proof(n.out), direct=False)
     make = at.maker(through)
     return [
@@ -89,7 +92,8 @@ def layer_input_sublayer(at: Sublayer, model: Transformer, block: Block, layer: 
                 n=d,
             ),
             r"M = \frac{X_0 W}{\sqrt{d}}",
-            rf"M_{{0,0}} = {latex.number(n.made[0, 0])}",
+            rf"M_{{0,0}} = \frac{{{latex.sum_of_products(n.x[0], float64(W)[:, 0])}}}{{\sqrt{{{n.x.shape[1]}}}}} = "
+            rf"{latex.number(n.made[0, 0])}",
             "M",
             n.made,
             "made = x_0 @ W / x_0.shape[-1] ** 0.5",
@@ -104,20 +108,20 @@ def layer_input_sublayer(at: Sublayer, model: Transformer, block: Block, layer: 
             "input",
             N_("The token again, 2: with its own row of this layer's table"),
             N_(
-                "The layer has a table of its own, with {n} numbers for each token. What the token is says one summand, what "
-                "was made of its embedding the other; no other token has had a part in them.",
+                "The layer has a table of its own, with {n} numbers for each token. They are added to what was made of the "
+                "embedding. No other token has had a part in either.",
                 n=d,
             ),
             r"P = \frac{\mathrm{norm}(M) + E}{\sqrt 2}",
-            rf"P_{{0,0}} = {latex.number(n.p[0, 0])}",
+            rf"P_{{0,0}} = \frac{{{latex.number(normed[0, 0])} + {latex.factor(n.own[0, 0])}}}{{\sqrt{{2}}}} = "
+            rf"{latex.number(n.p[0, 0])}",
             "P",
             n.p,
             norms.code(tables.norm, "normed", "made") + "\np = (normed + E) / 2 ** 0.5",
             proof=Proof.compare(
                 N_("what the model reads of these tokens again"),
                 n.p,
-                kept,
-                terms=sizes(n.x, float64(W)) if is_half(at.dtype) else 0.0,
+                kept[0, :, network.layer],
             ),
             operands=(
                 Operand("E", N_("the tokens' rows of the layer's table, scaled"), n.own, ROWS),
@@ -146,7 +150,10 @@ def layer_input_sublayer(at: Sublayer, model: Transformer, block: Block, layer: 
         make(
             "gated",
             N_("The token again, 4: through the gate"),
-            kind.text(n.active),
+            N_(
+                "{text} Each number is then multiplied by its partner among those of the token.",
+                text=kind.text(n.active),
+            ),
             rf"B = {kind.symbol('G')} \odot P",
             rf"B_{{0,0}} = {kind.symbol(latex.number(n.gate[0, 0]))} \cdot {latex.factor(n.p[0, 0])} = "
             rf"{latex.number(n.inner[0, 0])}",

@@ -27,6 +27,10 @@ class LayerInputTables(nn.Module):
         self.W = nn.Linear(config.d_model, self.depth * self.width, bias=False)
         self.norm = norm(config, self.width)
 
+    def columns(self, layer: int) -> slice:
+        """Where the numbers of a layer stand in the table, and the rows of W that make them."""
+        return slice(layer * self.width, (layer + 1) * self.width)
+
     def forward(self, ids: Int[Tensor, "b n"], x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n layers d_p"]:
         """`x` is x_0 of these tokens."""
         own = (self.table(ids) * self.width**0.5).unflatten(-1, (self.depth, self.width))
