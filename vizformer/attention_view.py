@@ -41,7 +41,6 @@ class _Picture(ABC):
         """The text of one HTML file."""
 
     def save(self, path: str | Path) -> None:
-        """Writes the HTML file."""
         Path(path).write_text(self.html, encoding="utf-8")
 
 

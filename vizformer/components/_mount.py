@@ -43,7 +43,6 @@ class Component:
 
     @property
     def style(self) -> str:
-        """Its style sheets as one text."""
         return _styles(self.sheet or self.entry) if self.drawn else ""
 
     def mount(

@@ -15,8 +15,6 @@ _COMPONENT = _mount.Component("architecture", ENGLISH)
 
 
 class Box(TypedDict):
-    """One box."""
-
     key: str
     kind: str  # decides its colour: "attention", "feedforward", "norm", "table" or "plain"
     title: str

@@ -13,8 +13,6 @@ COLOURS = 5  # that follow each other along a row, in cuts.css
 
 @dataclass(frozen=True)
 class Cut:
-    """One token in a row."""
-
     text: str
     # start, end: the bytes of the text that it covers
     start: int

@@ -26,8 +26,6 @@ _COMPONENT = _mount.Component("mask", ENGLISH)
 
 @dataclass(frozen=True)
 class MaskView:
-    """What the panels show."""
-
     queries: Sequence[str]
     keys: Sequence[str]
     reasons: NDArray[np.integer]  # why a cell is blocked, 0 where it is open (`vizformer.model.Reason`) [queries, keys]
@@ -52,11 +50,7 @@ def peek(*, key: str, selected: Sequence[tuple[int, int]]) -> tuple[tuple[int, i
 
 
 def mount(
-    view: MaskView,
-    *,
-    paintable: bool = False,
-    selected: Sequence[tuple[int, int]] = (),
-    key: str,
+    view: MaskView, *, paintable: bool = False, selected: Sequence[tuple[int, int]] = (), key: str
 ) -> tuple[tuple[int, int], ...]:
     """Shows the panels on a Streamlit page; the painted cells, (query, key), whose state differs from `view.own`.
 
@@ -69,11 +63,7 @@ def mount(
 
 
 def to_html(
-    view: MaskView,
-    *,
-    paintable: bool = False,
-    selected: Sequence[tuple[int, int]] = (),
-    title: str = "Mask",
+    view: MaskView, *, paintable: bool = False, selected: Sequence[tuple[int, int]] = (), title: str = "Mask"
 ) -> _mount.Html:
     """The same panels as the text of one HTML file that works without a server; painting changes the mask only."""
     data, columns = _data(view, paintable)

@@ -206,8 +206,6 @@ class Box:
 
 @dataclass(frozen=True)
 class Packed:
-    """A path as the browser gets it."""
-
     names: tuple[str, ...]
     content: str = field(repr=False)
 

@@ -16,8 +16,6 @@ _COMPONENT = _mount.Component("tree", ENGLISH)
 
 
 class Node(TypedDict):
-    """A continuation that the search looked at."""
-
     step: int  # its column, from 0
     parent: int | None  # index of the node it continues, a smaller one; None in the first column
     text: str

@@ -41,8 +41,6 @@ _COMPONENT = _mount.Component("walkthrough", ENGLISH)
 
 @dataclass(frozen=True)
 class Scene:
-    """One scene of the walk."""
-
     kind: SceneKind
     title: str
     caption: str

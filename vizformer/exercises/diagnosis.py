@@ -22,8 +22,6 @@ MOST = 3  # that are named
 
 @dataclass(frozen=True)
 class Departure:
-    """A result that is not the right one."""
-
     name: str
     given: ndarray
     right: ndarray
@@ -37,8 +35,6 @@ class Departure:
 
 
 class Diagnosis(NamedTuple):
-    """What is known of a function that departs."""
-
     known: tuple[Message, ...] = ()  # the mistakes that give exactly its numbers
     elsewhere: Message | None = None  # of which case, where it is not the first that departs
     alike: tuple[Message, ...] = ()  # what can be said without a known mistake

@@ -90,8 +90,6 @@ class Place:
 
 @dataclass(frozen=True)
 class Case:
-    """What an exercise is tried on."""
-
     title: Message
     # the arguments; or what makes them, where a copy is not enough
     given: tuple[Any, ...] | Callable[[], tuple[Any, ...]]

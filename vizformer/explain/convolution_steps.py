@@ -123,7 +123,6 @@ class ConvolutionOperands(Operands):
 
 
 def gather_convolution(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> ConvolutionOperands:
-    """The operands of one tap and query."""
     found, record = find_site(checkpoint, trace, site), trace[site]
     record.check(head)
     o = ConvolutionOperands(trace, found, record, head, row_at(query, int(record.q.shape[1])), None)
@@ -270,7 +269,7 @@ def _gated(n: ConvolutionNumbers, make: Maker, code: str, inputs: Mapping[str, T
         N_(
             "Each value is multiplied by a number made of the same token, its key (the paper calls query, key and value C, B "
             "and x): a token says itself how much of it is to be read. These rows, u, are what the filter reads, and all that a "
-            "cache keeps of a text: the latest ones, one fewer than the filter has taps.",
+            "cache keeps of a text: the latest ones, one fewer than the filter has taps."
         ),
         r"u_{j,c} = k_{j,c}\,v_{j,c}",
         rf"u_{{0,0}} = {latex.factor(n.k[0, 0])} \cdot {latex.factor(n.w[0, 0])} = {latex.number(n.u[0, 0])}",

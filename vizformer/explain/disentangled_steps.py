@@ -252,7 +252,6 @@ def _p2c(o: Operands, terms: DistanceTerms, make: Maker, vectors: Operand) -> li
 
 
 def _sum(o: Operands, terms: DistanceTerms, step: Maker, summed: list[Operand], names: list[str]) -> Step:
-    """The score with all its terms."""
     i, j, c = o.query, o.focus, o.record.scale
     numbers = " + ".join(latex.factor(float(term.value[j])) for term in summed)
     symbols = {"c2p": r"q_i \cdot k^r_{\delta(i,j)}", "p2c": r"k_j \cdot q^r_{\delta(i,j)}"}

@@ -35,8 +35,6 @@ MEMORY = "encoder.final"
 
 @dataclass(frozen=True)
 class Attended:
-    """One attention of a layer."""
-
     site: str  # its name
     # asks, answers: the points of the residual stream that its queries, and its keys and values, come from
     asks: str

@@ -158,10 +158,7 @@ def projections(
                     ),
                     operands=(
                         Operand(
-                            "X" if name == "q" else "M",
-                            answering,
-                            rows,
-                            ROWS if name == "q" else ("keys", "features"),
+                            "X" if name == "q" else "M", answering, rows, ROWS if name == "q" else ("keys", "features")
                         ),
                         Operand(
                             f"W_{letter}",

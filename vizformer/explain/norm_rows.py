@@ -36,7 +36,6 @@ class NormNumbers:
 
     @property
     def centred(self) -> Float[ndarray, " d"]:
-        """x - mean."""
         return self.row - self.mean
 
     @property

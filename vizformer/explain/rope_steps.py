@@ -137,11 +137,7 @@ def _code(letter: str, given: str, pairs: int, partial: bool) -> str:
 
 
 def _live(
-    letter: str,
-    position: int,
-    row: Float[ndarray, " d_head"],
-    angle: Float[ndarray, " pairs"],
-    slowed: Slowing | None,
+    letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"], slowed: Slowing | None
 ) -> str:
     """The first pair with its numbers, cosine and sine times the gain."""
     half = len(angle)
@@ -210,10 +206,7 @@ def layer_step(
             f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"
         ),
         proof,
-        operands=(
-            Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
-            *slowing_operands(slowed),
-        ),
+        operands=(Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS), *slowing_operands(slowed)),
         axes=("heads", "queries", "features"),
         inputs=divisor_input(slowed),
         also=(Made("k", Operand("K'", N_("the keys, turned"), turned[1], ("heads", "keys", "features"))),),

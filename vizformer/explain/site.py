@@ -16,8 +16,6 @@ _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
 
 @dataclass(frozen=True)
 class Site:
-    """One attention sublayer."""
-
     name: str  # e.g. "decoder.2.cross"
     attention: Attention  # its module
     around: Around  # the norms around it, each at its place

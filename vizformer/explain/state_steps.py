@@ -73,7 +73,6 @@ class StateOperands(Operands):
 
 
 def gather_state(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> StateOperands:
-    """The operands of one head and query."""
     found, record = find_site(checkpoint, trace, site), trace[site]
     record.check(head)
     query = row_at(query, int(record.q.shape[1]))

@@ -32,8 +32,6 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Standing(Generic[Content]):
-    """A job as it stands."""
-
     phase: Literal["waiting", "running", "over"]
     ahead: int  # how many wait before it (while it waits)
     # how it ended (when it is over): what `JobQueue.ending` says; or "stopped", "abandoned" (nobody looked at it),
@@ -44,8 +42,6 @@ class Standing(Generic[Content]):
 
 @dataclass
 class Job(Generic[Content]):
-    """One job of a queue."""
-
     folder: Path
     content: Content
     asked: float  # when somebody asked about it last

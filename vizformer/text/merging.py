@@ -37,8 +37,6 @@ class Learned:
 
 @dataclass(frozen=True)
 class Applied:
-    """One step of cutting a text with a learned table."""
-
     pair: Pair  # of all pairs of neighbours the one that was learned first
     rank: int  # its line in the table, from 0
     count: int | None  # how often it stood side by side when it was learned

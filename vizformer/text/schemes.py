@@ -26,8 +26,6 @@ UNKNOWN = "[UNK]"
 
 @dataclass(frozen=True)
 class Piece:
-    """One token where it stands in a text."""
-
     id: int  # its number in the vocabulary
     # the stretch of the text it stands for, spaces visible; for part of a character, its bytes in hexadecimal
     text: str

@@ -89,8 +89,6 @@ class Repeater(nn.Module):
 
 @dataclass(frozen=True)
 class Said:
-    """A text said again."""
-
     symbols: tuple[int, ...]  # as many as were read; the end mark too, where the network ends early
     looked: Float[np.ndarray, "n n"]  # where the decoder looked, [said, read]; with one vector always at the last state
 

@@ -54,8 +54,6 @@ class Progress:
 
 
 class Run:
-    """The folder of one training."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.plan = Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))

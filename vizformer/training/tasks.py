@@ -25,16 +25,12 @@ LONGEST_QUESTION = 40  # symbols that a student may type
 
 
 class Example(NamedTuple):
-    """A question and its right answer, as symbols."""
-
     question: str
     answer: str
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be learned."""
-
     name: str
     symbols: str  # the vocabulary of questions and answers, each symbol one token
     separator: str  # stands between question and answer in a decoder-only model; empty: the answer just goes on

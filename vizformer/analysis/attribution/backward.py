@@ -286,7 +286,6 @@ def inner_rows(block: Block, network: FeedForward, trace: Trace, at: str, rows: 
 
 
 def attention_at(checkpoint: Checkpoint, site: str) -> Attention:
-    """The attention of a site."""
     stack, layer, kind = site.split(".")
     block = find_block(checkpoint, stack, int(layer))
     attention = block.self_attention if kind == "self" else block.cross_attention

@@ -56,8 +56,6 @@ What = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is remarkable."""
-
     what: What
     values: dict[str, Any] = field(default_factory=dict)
     # kind, layer, head: of the picture that shows it; without a head it is the lens

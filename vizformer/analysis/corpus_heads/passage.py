@@ -18,8 +18,6 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class HeadOnPassage:
-    """A head's map on a passage."""
-
     queries: tuple[Token, ...]
     keys: tuple[Token, ...]
     pattern: Float[ndarray, "n_q n_k"]

@@ -135,7 +135,6 @@ class HeadReport:
         return found
 
     def to_frame(self) -> Any:
-        """The rows as a DataFrame."""
         return frame(self.rows())
 
     def csv(self) -> str:
@@ -169,7 +168,5 @@ def check_name(path: Path, *more: str) -> None:
     """
     if path.suffix not in (endings := (".csv", ".parquet", *more)):
         raise VizformerError(
-            "{path} has none of the endings {endings}. Give it one of them.",
-            path=path.name,
-            endings=", ".join(endings),
+            "{path} has none of the endings {endings}. Give it one of them.", path=path.name, endings=", ".join(endings)
         )

@@ -9,14 +9,7 @@ import numpy as np
 
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import MEASURES, TARGETS
-from vizformer.analysis.corpus_heads.report import (
-    COLUMNS,
-    MOST_TOKENS,
-    TENTHS,
-    TOKEN_COUNTS,
-    HeadReport,
-    KindReport,
-)
+from vizformer.analysis.corpus_heads.report import COLUMNS, MOST_TOKENS, TENTHS, TOKEN_COUNTS, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.sums import BINS
 from vizformer.analysis.heads.maps import Kind
 from vizformer.assets import asset

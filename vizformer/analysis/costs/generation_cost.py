@@ -21,8 +21,6 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Multiplications:
-    """Multiplications by where they happen."""
-
     attention: int = 0  # q k^T and pattern v, which grow with the length of the text; beside a state, all that it takes
     # W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution, of latent attention all that
     # makes keys and values of latents

@@ -49,8 +49,6 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """One box of the drawing."""
-
     key: str  # its name, "encoder.attention" or "decoder.cross_norm"; each once in a drawing
     kind: Kind  # what it is; boxes of a kind do the same
     section: Section  # the stack it belongs to, or the prediction above them

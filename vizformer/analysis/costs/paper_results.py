@@ -139,8 +139,6 @@ def counted(row: Variant, vocabulary: int = 37_000) -> int:
 
 @dataclass(frozen=True)
 class Published:
-    """A model of the literature."""
-
     preset: str  # a key of `vizformer.presets.PRESETS`
     name: str
     parameters: float  # what its authors print, rounded as they do

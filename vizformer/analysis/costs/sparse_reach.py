@@ -36,8 +36,6 @@ class SparseSettings:
 
 @dataclass(frozen=True)
 class SparseCost:
-    """A mask for n tokens."""
-
     kind: SparseKind
     cells: int  # of the map, that are computed
     layers: int | None  # until what is known of the first token has reached the last one; None: it never does

@@ -220,14 +220,12 @@ class Sums:
 
 
 def row_sums(record: AttentionRecord, head: int) -> Sums:
-    """The sums of the rows of one head."""
     weights = float64(record.pattern(head))
     printed = weights.round(1).sum(axis=1)
     return Sums(float(np.abs(weights.sum(axis=1) - 1).max()), float(printed.min()), float(printed.max()))
 
 
 def first_lengths(ran: Ran, names: Sequence[str]) -> dict[str, float]:
-    """The length of the first row of each of these results."""
     return {name: float(ran.names[name][0].norm()) for name in names}
 
 

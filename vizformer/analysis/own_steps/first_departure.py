@@ -65,12 +65,10 @@ class Comparison:
 
     @property
     def first(self) -> Compared | None:
-        """The first step that departs."""
         return next((step for step in self.steps if step.departs), None)
 
     @property
     def agreed(self) -> tuple[str, ...]:
-        """The steps before it."""
         first = self.first
         return tuple(step.name for step in self.steps[: len(self.steps) if first is None else self.steps.index(first)])
 

@@ -27,7 +27,6 @@ OTHER_EPS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 0.0)  # that programs
 def of_step(
     checkpoint: Checkpoint, trace: Trace, layer: str, step: Step, before: Names, after: Names
 ) -> Iterator[Mistake]:
-    """What a step leaves where it is got wrong."""
     part = step.key.rpartition(".")[2]
     if part == "input":
         for said, x in _of_input(checkpoint, trace, layer):

@@ -36,8 +36,6 @@ WIDTH, ROWS = 64, 12  # d_model, tokens
 
 @dataclass(frozen=True)
 class Untrained:
-    """An encoder of some depth before any training."""
-
     gradients: Float[ndarray, " depth"]  # |dL/dW_in| of every layer
     likeness: float  # mean cosine of two different rows of the output; 1: all tokens have become the same
 

@@ -28,8 +28,6 @@ KINDS = ("W_Q", "W_K", "W_V", "W_O", "W_Q'", "W_K'", "W_V'", "W_O'", "W_1", "W_2
 
 @dataclass(frozen=True)
 class StepGradient:
-    """The gradients of one step."""
-
     loss: float
     layers: tuple[str, ...]  # "encoder.0", ..., the rows of `norms`
     kinds: tuple[str, ...]  # the matrices that the model has, of `KINDS`; the columns of `norms`

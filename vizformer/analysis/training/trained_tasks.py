@@ -18,8 +18,6 @@ from vizformer.training.tasks import BOS, EOS, MARKS
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """How a model deals with one question of its task."""
-
     own: str
     right: tuple[str, ...]  # the right answer's symbols, with the end mark where there is one
     probabilities: Float32[ndarray, "symbols places"]  # of every symbol at every place of the right answer

@@ -80,16 +80,12 @@ def _entering(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int) -> n
 
 
 class Occurrence(NamedTuple):
-    """A token of the corpus."""
-
     text: int
     position: int
 
 
 @dataclass(frozen=True)
 class Raised:
-    """What raises the neurons of a stack most."""
-
     # the largest numbers that each neuron hands on, falling [n_layers, d_ff, MOST]
     values: Float[ndarray, "n_layers d_ff most"]
     places: Int[ndarray, "n_layers d_ff most 2"]  # where in the corpus (text, position)

@@ -24,8 +24,6 @@ def plain_words(text: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A table of static word vectors."""
-
     words: tuple[str, ...]
     counts: tuple[int, ...]  # how often each occurred in the text that the table learned from
     unit: Float[ndarray, "n_words width"]  # the rows, less their mean, each of length 1 [n_words, width]

@@ -55,8 +55,6 @@ _RECURRENT = r"\.?weight_[ih]h_l\d"
 
 
 class Like(NamedTuple):
-    """What tensors look like."""
-
     name: str  # a tensor that shows it
     what: Message | None  # in words; None where `family` says it
     family: str = ""  # the family of `transformers` that has such names; empty for others

@@ -156,12 +156,7 @@ def _longrope(fields: Fields, inner: Fields, trained: int) -> Options:
     divisors = {name: tuple(map(float, inner.value(name))) for name in ("short_factor", "long_factor")}
     if len(divisors["long_factor"]) != len(divisors["short_factor"]):
         inner.refuse("long_factor", "it must be as long as short_factor")
-    return {
-        "rope_scaling": "longrope",
-        "rope_divisors": divisors["short_factor"],
-        GAIN: multiplied,
-        REACH: trained,
-    }
+    return {"rope_scaling": "longrope", "rope_divisors": divisors["short_factor"], GAIN: multiplied, REACH: trained}
 
 
 def _said_gain(inner: Fields) -> float:

@@ -39,8 +39,6 @@ _TABLES = {"roles", "left_out", "answers"}
 
 @dataclass(frozen=True)
 class Entry:
-    """The tensor that plays a role."""
-
     tensor: str  # its name in the file; `#` for the number of a layer, `*` for that of a head
     # whether it is turned over before it is read, so that it is [out, in]; None: as its module is read, which for a
     # parameter without a module may become a question

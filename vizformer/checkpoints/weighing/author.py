@@ -19,8 +19,6 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
 
 @dataclass(frozen=True)
 class Printed:
-    """Numbers as they were printed."""
-
     numbers: Measured
     half: Measured  # how far each may be from what the model computes: half a unit of its last digit, and rounding
 

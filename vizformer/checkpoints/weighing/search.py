@@ -57,8 +57,6 @@ class _EnoughError(Exception):
 
 @dataclass
 class Search:
-    """Combinations of answers to `questions`."""
-
     questions: Sequence[Question]
     # what is found under answers, beside what was found under the present ones, and the model
     measure: Callable[[Answers, Measured | None], tuple[Measured | None, object]]

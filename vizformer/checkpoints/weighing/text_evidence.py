@@ -55,8 +55,6 @@ class Finding:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a text says of the answers."""
-
     # what `load` is given: the best combination with the names of what is decided, or, where nothing is, the answers
     # from before
     answers: Mapping[str, Value]
@@ -267,8 +265,6 @@ def _finding(
 
 @dataclass(frozen=True)
 class _Measuring:
-    """What is measured of a model."""
-
     source: str | Path
     mapping: object
     device: torch.device | str

@@ -183,8 +183,6 @@ TRACES = Cache(lambda: limit() // 2)
 
 
 class Cached(Generic[P, R]):
-    """A function whose results are kept."""
-
     def __init__(
         self,
         function: Callable[P, R],

@@ -23,8 +23,6 @@ class _LeftError(Exception):
 
 
 class Run:
-    """One piece of work."""
-
     def __init__(self, key: Hashable, work: Callable[[Heard], object], kind: "Followed") -> None:
         self.key, self._work, self._kind = key, work, kind
         self.readers, self.left = 0, False

@@ -62,7 +62,6 @@ class Reports(JobQueue[int]):
         return State(_PHASES.get(found.ending or found.phase, "failed"), found.ahead, done, found.content)
 
     def file(self, name: str) -> Path | None:
-        """The finished report."""
         job = self._jobs.get(name)
         found = None if job is None or job.ending != "over" else job.folder / REPORT
         return found if found is not None and found.is_file() else None

@@ -44,8 +44,6 @@ class Download:
 
 
 class _Desk:
-    """The downloads of this server."""
-
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.downloads: dict[str, Download] = {}

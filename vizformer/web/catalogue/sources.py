@@ -16,8 +16,6 @@ from vizformer.web.link.model_ref import ModelRef
 
 
 class Source(Protocol):
-    """One place that models come from."""
-
     def listed(self) -> Iterable[ModelRef]:
         """The models that this session may choose without having opened them before."""
 

@@ -84,7 +84,6 @@ def claim(name: str) -> None:
 
 
 def claimed() -> tuple[str, ...]:
-    """The trainings of this session."""
     return tuple(st.session_state.get(_MINE, ()))
 
 

@@ -22,7 +22,6 @@ class Listeners:
 
     @property
     def count(self) -> int:
-        """How many listen."""
         return self._of.total()
 
     def full(self, request: "Request") -> bool:
@@ -32,7 +31,6 @@ class Listeners:
 
     @contextmanager
     def listening(self, request: "Request") -> Iterator[None]:
-        """Counts the request."""
         of = _network(request)
         self._of[of] += 1
         try:

@@ -50,8 +50,6 @@ class TooManyRoomsError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a teacher is."""
-
     page: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     version: int = 0  # grows with every move, and with every question
@@ -204,12 +202,10 @@ class Rooms:
         self._store.point(code, place)
 
     def close(self, code: str, secret: str) -> None:
-        """Ends a room."""
         self._own(code, secret)
         self._drop(code)
 
     def look(self, code: str) -> Place:
-        """Where the teacher is."""
         if (room := self._fresh(code)) is None:
             raise NoRoomError("there is no such room")
         return room.place
@@ -331,7 +327,6 @@ def _is_behind(found: Room | None, known: Room) -> bool:
 
 
 def write(room: Room) -> str:
-    """A room as a text."""
     return json.dumps(asdict(room))
 
 

@@ -26,7 +26,6 @@ def remember() -> None:
 
 
 def note(lesson: str, question: str) -> None:
-    """A question has been answered."""
     st.session_state[_DONE] = _done() | {f"{lesson}/{question}"}
 
 

@@ -84,7 +84,6 @@ def write(settings: Settings) -> str:
 
 
 def read(text: str) -> Settings:
-    """What `write` wrote."""
     unusable = UnusableError(N_("it must be a list such as sampling,t0.8,k40,s7"))
     values: dict[str, Any] = {}
     for part in text.split(",") if text else ():

@@ -95,7 +95,6 @@ def model_box(models: Sequence[ModelRef]) -> None:
 
 
 def _boxes(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> None:
-    """Sentence, target (of models that read one) and model, in the bar."""
     with bar.boxes():
         st.text_input(
             _("Sentence"),

@@ -28,8 +28,6 @@ from vizformer.web.words.i18n import _, show_note
 
 @dataclass(frozen=True)
 class Choice:
-    """A question with one right choice."""
-
     # lesson, name: as listed in `progress.QUESTIONS`
     lesson: str
     name: str
@@ -222,7 +220,6 @@ def lead(asked: Question, *, bars: Sequence[str], named: Callable[[str], str], r
 
 
 def is_answered(lesson: str, name: str, about: str = "") -> bool:
-    """Whether the answer to a question is shown."""
     return bool(st.session_state.get(keys(lesson, name, about)[1]))
 
 

@@ -31,7 +31,6 @@ def choices(subject: Subject) -> tuple[Choice, ...]:
 
 
 def queries(subject: Subject, kind: str) -> list[str]:
-    """The labels of the rows of a kind of attention (`vizformer.analysis.Kind`)."""
     stack = labels.stacks(kind)[0]
     return choosing(labels.texts(subject.trace.tokens[stack]), choices(subject) if stack == "decoder" else ())
 

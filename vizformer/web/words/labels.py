@@ -55,7 +55,6 @@ def numbered(tokens: "Sequence[Token]") -> list[str]:
 
 
 def positions(kind: str) -> str:
-    """What tells a model where a token stands, in words."""
     return translate(POSITIONS[kind])
 
 

@@ -37,7 +37,6 @@ def tables(lesson: str, code: str) -> dict[str, Any]:
 
 
 def parts(lesson: str, code: str) -> dict[str, dict[str, Any]]:
-    """The words of each part of a lesson."""
     return {name: words for name, words in tables(lesson, code).items() if "title" in words}
 
 
@@ -75,5 +74,4 @@ def say(lesson: str, part: str, name: str, numbered: Callable[[str], str] = str,
 
 
 def asked(lesson: str) -> tuple[str, ...]:
-    """The questions of a lesson, in the order of its parts."""
     return tuple(name for words in parts(lesson, SOURCE).values() for name in words.get("asks", ()))

@@ -159,7 +159,6 @@ def _template(weights: Weights, stacks: list[Stack]) -> dict[str, Message]:
 
 
 def _inside(name: str, stacks: list[Stack]) -> bool:
-    """Whether a tensor belongs to a stack."""
     for stack in stacks:
         prefix = re.escape(stack.theirs.removesuffix("{}"))
         if re.match(rf"{prefix}\d+\.", name) or (stack.norm and name.startswith(f"{stack.norm}.")):

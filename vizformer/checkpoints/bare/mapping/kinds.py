@@ -18,8 +18,6 @@ _LEAST_MATRICES = 3  # of a layer: queries, keys and values
 
 @dataclass(frozen=True)
 class TensorKind:
-    """Tensors with one name but for numbers."""
-
     pattern: str  # their name, with # for the number of the layer and * for that of the head
     shape: Shape
     dtype: str

@@ -35,8 +35,6 @@ _BESIDE = {  # what the reader by role takes for granted of such names
 
 
 class Applied(NamedTuple):
-    """Tensors under names that say their roles."""
-
     weights: Weights  # those that have a role, and buffers that need none
     names: Mapping[str, str]  # the new name of each -> the tensor of the file
     left_out: tuple[str, ...]

@@ -32,16 +32,12 @@ _HEADS = re.compile(r"head", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Projection:
-    """What makes queries, keys or values."""
-
     letters: str  # what its rows hold, in order: "q", "kv", "qkv", ..
     modules: tuple[str, ...]  # one for all heads, or one for each, in order
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The projections of one attention."""
-
     path: str  # the module that holds them, or the list of its heads
     projections: tuple[Projection, ...]
     by_head: bool = False  # whether every head has modules of its own

@@ -17,8 +17,6 @@ from vizformer.checkpoints.tensors.questions import Value
 
 @dataclass(frozen=True)
 class Found:
-    """All that was found in a file, before anything is asked."""
-
     weights: Weights
     modules: Mapping[str, Module]
     stacks: tuple[Stack, ...]

@@ -14,8 +14,6 @@ MOST_LAYERS, MOST_STACKS = 512, 8
 
 @dataclass(frozen=True)
 class Stack:
-    """Layers of one kind."""
-
     prefix: tuple[str, ...]  # the steps to the list of layers, or to the only layer
     layers: tuple[Mapping[str, Module], ...]  # of every layer the modules, by their names inside of it
     attentions: tuple[Attention, ...]

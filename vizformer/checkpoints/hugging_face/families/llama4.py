@@ -123,12 +123,6 @@ def _made(config: ModelConfig) -> Made:
 
 FAMILIES: tuple[Family, ...] = (
     relative(
-        LIKE,
-        "Llama 4",
-        "llama4_text",
-        _config,
-        weights=_weights,
-        made=_made,
-        renamed={r"\.feed_forward\.": ".mlp."},
+        LIKE, "Llama 4", "llama4_text", _config, weights=_weights, made=_made, renamed={r"\.feed_forward\.": ".mlp."}
     ),
 )

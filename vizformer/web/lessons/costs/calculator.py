@@ -110,7 +110,6 @@ def six(subject: Subject) -> lesson.Choice:
 
 
 def _numbers() -> ModelConfig:
-    """A configuration that is typed, number by number."""
     *columns, last = (*st.columns(4), *st.columns(4))
     typed = {
         name: int(column.number_input(lab.text(name), low, high, **lab.setting(name, usual, Between(low, high))))

@@ -98,7 +98,6 @@ def lost_weights(subject: Subject) -> None:
 
 @after.proves
 def sums_of_rows(subject: Subject) -> None:
-    """What the rows sum to."""
     found = contrasts.after_contrast(*head_of(subject, WRITES))
     after.proof(found)
     sums = found.wrong.sum(axis=1)
@@ -244,7 +243,6 @@ def _two_waves(subject: Subject) -> Contrast:
 
 @waves.shows
 def two_tables(subject: Subject) -> None:
-    """Both tables."""
     found = _two_waves(subject)
     for column, name, values in zip(st.columns(2), ("wrong", "right"), (found.wrong, found.right), strict=True):
         picture = figures.positional_heatmap(values, title=waves.text(f"line.{name}"))

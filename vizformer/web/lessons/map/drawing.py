@@ -156,7 +156,6 @@ def _take(first: dict[str, ModelRef]) -> None:
 
 
 def title(box: Box, config: ModelConfig) -> str:
-    """What is written on the box."""
     forms = {"mask": box.section, "feedforward": "one" if config.n_experts is None else "experts"}
     norm = "rms" if config.norm == "rms_norm" else "layer"
     return lab.text(f"boxes.{box.kind}.title", form=forms.get(box.kind, norm))

@@ -102,8 +102,7 @@ def draw(subject: Subject) -> None:
         logarithmic = lab.buttons("scale", ("log", "linear")) == "log"
     title = lab.text("strongly")
     chart.show(
-        figures.gradient_reach(curves, spread, back=back, logarithmic=logarithmic, title=title),
-        key="map.gradients",
+        figures.gradient_reach(curves, spread, back=back, logarithmic=logarithmic, title=title), key="map.gradients"
     )
     if spread:
         _count()

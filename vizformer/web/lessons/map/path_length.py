@@ -63,8 +63,7 @@ def draw(subject: Subject) -> None:
     drawn = path(kind, len(shown), k, r)
     states, title = kind == "recurrent", lab.text("way")
     chart.show(
-        figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title),
-        key="map.path",
+        figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title), key="map.path"
     )
     if n > len(shown):
         lab.note("first", shown=len(shown), n=n)

@@ -16,7 +16,6 @@ from vizformer.web.words import labels
 
 
 def as_text(heads: Heads) -> None:
-    """The text itself, coloured by one head, or by all heads of a layer together."""
     view, running = state.view(), [tokens_with_spaces(heads.subject, stack) for stack in labels.stacks(heads.kind)]
     one = view.over == "one" or not aids.fits(heads.subject, heads.kind)
     key, shape = "text" if one else "text.together", heads.shape if one else (heads.shape[0], 1, *heads.shape[2:])

@@ -20,7 +20,6 @@ from vizformer.web.words.i18n import _
 
 @laboratory
 def draw_heads(subject: Subject) -> None:
-    """All heads of the chosen kind of attention."""
     kind = state.view().kind
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = subject.config

@@ -15,7 +15,6 @@ from vizformer.web.words.i18n import _, show_note
 
 @laboratory
 def draw_next_token(subject: Subject) -> None:
-    """The most probable next tokens after a position of the last stack."""
     if not model_cache.predicts(subject.model):
         show_note(
             "This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "

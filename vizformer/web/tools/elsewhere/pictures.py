@@ -142,10 +142,7 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
     shown = attention.peek(key="elsewhere.heads", selected=last)
     wanted = min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1)
     payload = packed or attention.pack(arrays, chosen=wanted, limit=_LIMIT)
-    shown_as: dict[str, Any] = {
-        "query_tokens": arrays.query_tokens,
-        "key_tokens": arrays.key_tokens,
-    }
+    shown_as: dict[str, Any] = {"query_tokens": arrays.query_tokens, "key_tokens": arrays.key_tokens}
     chosen = attention.mount(payload, selected=last, key="elsewhere.heads", **shown_as)
     st.session_state[_SELECTED] = chosen
 
@@ -174,10 +171,7 @@ def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -
     last = st.session_state.get(f"{_SELECTED}.lines")
     layer = min(lines.peek(key="elsewhere.lines", selected=last).layer, arrays.shape[0] - 1)
     payload = packed or lines.pack_lines(arrays, layer=layer, limit=_LIMIT)
-    shown_as: dict[str, Any] = {
-        "query_tokens": arrays.query_tokens,
-        "key_tokens": arrays.key_tokens,
-    }
+    shown_as: dict[str, Any] = {"query_tokens": arrays.query_tokens, "key_tokens": arrays.key_tokens}
     chosen = lines.mount(payload, selected=last, key="elsewhere.lines", **shown_as)
     st.session_state[f"{_SELECTED}.lines"] = chosen
     heads = list(chosen.heads or ())

@@ -18,7 +18,6 @@ _HEAD = "blanks.head"
 
 
 def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, truth: bool) -> None:
-    """The most probable words for one gap, and how well the hidden one was found."""
     best = computations.predictions(subject.unedited, hidden, focus)
     chart.show(
         figures.next_token_bars(
@@ -52,7 +51,6 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
 
 
 def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions, focus: int) -> None:
-    """Where the gap looks, layer by layer."""
     config = subject.config
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)

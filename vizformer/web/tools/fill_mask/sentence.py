@@ -26,7 +26,6 @@ EXAMPLES = ("The cat sat on the chair.", "She opened the door and went in.", "æˆ
 
 @laboratory
 def blank(subject: Subject) -> None:
-    """The sentence, what is hidden in it, and what the model makes of that."""
     shown = subject.unedited.tokens
     several = st.session_state.get(_SEVERAL, False)
     chances = computations.guesses(subject.unedited)
@@ -114,7 +113,6 @@ def nothing_hidden(chances: np.ndarray) -> None:
 
 
 def examples(model: ModelRef) -> None:
-    """Sentences that the model can read."""
     if not (found := [text for text in EXAMPLES if model_cache.reads(model, text)]):
         return
     with st.popover(_("Examples")):

@@ -18,7 +18,6 @@ from vizformer.web.words.i18n import _, show_note, show_text, words
 
 @laboratory
 def beam(subject: Subject, settings: Settings) -> None:
-    """The tree of the search, and what it found beside the greedy text."""
     with st.spinner(_("Searching …"), show_time=False):
         search = computations.beam(subject.unedited, settings)
         plain = computations.text(subject.unedited, Settings(new=settings.new), "")

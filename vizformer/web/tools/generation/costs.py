@@ -10,7 +10,6 @@ from vizformer.web.words.i18n import _, show_text
 
 
 def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
-    """What the text costs up to the step that is looked at: bytes of the cache, multiplications with and without it."""
     st.subheader(_("What it costs"), anchor=False)
     cached, uncached, share = text.costs.up_to(step)
     show_text(

@@ -134,10 +134,7 @@ def picture(found: KindReport, measure: str, axes: tuple[str, str], place: tuple
     """All heads as points; a click shows one."""
     chart.show(
         figures.head_scatter(
-            wording.axis(found, axes[0]),
-            wording.axis(found, measure),
-            wording.axis(found, axes[1]),
-            chosen=place,
+            wording.axis(found, axes[0]), wording.axis(found, measure), wording.axis(found, axes[1]), chosen=place
         ),
         key="head_report.scatter",
         chooses=lambda at: state.update(layer=at // found.shape[1], head=at % found.shape[1]),

@@ -60,7 +60,6 @@ def keys(
 
 @cached
 def neurons(subject: Subject, position: int, token: int, against: Against, layer: int) -> Float[ndarray, " d_ff"]:
-    """The share of every neuron of a layer."""
     from vizformer.analysis.attribution.direct import neurons
 
     found = attribution(subject, position, token, against=against)

@@ -152,7 +152,6 @@ def first_after(subject: Subject, asked: Asked) -> str:
 
 
 def one_position(subject: Subject, asked: Asked) -> None:
-    """The first tokens after every layer at the chosen position."""
     found = computations.lens(subject, (asked.position,), targets=(asked.token,))
     names = computations.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
     count = found.top.shape[2]

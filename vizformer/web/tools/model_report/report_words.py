@@ -38,7 +38,6 @@ _ACTIVATIONS = {**ACTIVATION_NAMES, "gelu_tanh": "GELU (tanh)"}
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """What the model is, as pairs of words."""
     config = report.config
     written = translate(_WRITTEN[report.format])
     found = [

@@ -34,7 +34,6 @@ R = TypeVar("R")
 
 
 def of_runs(function: Callable[Concatenate[TwoRuns, P], R]) -> Cached[Concatenate[Pair, P], R]:
-    """A function of two runs, asked of a `Pair`."""
     kept: Cached[Concatenate[Pair, P], R] = asked_of("pair", lambda pair: (pair.runs,), function)
     return kept
 

@@ -21,7 +21,6 @@ CHOSEN = "train.place_chosen"  # whether the reader chose a head, of models of w
 
 
 def draw_heads(name: str, plan: Plan, now: State, index: int, text: str) -> None:
-    """The chosen head's attention, beside that of the untrained model."""
     st.subheader(_("Attention"), anchor=False)
     kinds = list(trainings.look(name, index, text).maps)
     which, layer_box, head_box, beside = st.columns([4, 1, 1, 2], vertical_alignment="bottom")

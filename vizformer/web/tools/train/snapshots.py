@@ -23,7 +23,6 @@ backdrop-filter: blur(16px); }</style>"""
 
 
 def explore(name: str, plan: Plan, now: State) -> None:
-    """Everything at the chosen step: one slider moves all of it."""
     st.html(STICKY)
     with st.container(key="train_when"):
         index = moment(name, plan, now)

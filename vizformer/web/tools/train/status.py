@@ -13,7 +13,6 @@ LEARNED = 0.5  # of the new examples answered right: below, a word of advice
 
 
 def draw_status(name: str, plan: Plan, now: State) -> None:
-    """Where the training stands, in words, and the way to end it."""
     progress = now.progress
     st.subheader(trainings.title_of(plan), anchor=False)
     st.caption(trainings.describe(plan))

@@ -143,10 +143,7 @@ def code(subject: Subject, place: Place, block: Part, instead: computations.Inst
     if most < computations.width(subject, block):
         names, only = f"likely_neurons, {names}", ", neurons=neurons"
         lines.append(f"neurons = likely_neurons({place_in}, count={most})")
-    lines += [
-        f"effects = neuron_sweep({place_in}{only})",
-        "print(effects.to_frame())",
-    ]
+    lines += [f"effects = neuron_sweep({place_in}{only})", "print(effects.to_frame())"]
     return [
         *in_python.opening(subject, *imports, f"from vizformer.analysis.causes.neurons_left_out import {names}"),
         *lines,

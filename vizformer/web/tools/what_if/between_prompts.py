@@ -21,7 +21,6 @@ from vizformer.web.words.i18n import _, show_text
 
 
 def draw_between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
-    """Two prompts, what is patched, the maps, and one cell."""
     with settings:
         what = what_is_patched()
     by_path = what == "paths"

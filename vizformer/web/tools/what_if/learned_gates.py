@@ -64,7 +64,6 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
 
 
 def text_set(subject: Subject) -> computations.GateTexts | Corpus:
-    """The texts on which the gates are learned."""
     names = {"corpus": _("texts of the bundled collection"), "own": _("My own texts")}
     if subject.config.architecture == "decoder-only":
         names["repeated"] = _("random tokens that come twice")
@@ -151,7 +150,6 @@ def roles(found: HeadGates) -> None:
 
 
 def code(subject: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int) -> list[str]:
-    """The gates in Python."""
     imports = ["import vizformer as vf", "from vizformer.analysis.causes.head_gates import fit_gates"]
     if on == "repeated":
         imports.append("from vizformer.analysis.causes.other_texts import read_repeated_tokens")

@@ -68,7 +68,6 @@ def opening(prompts: Prompts, *imports: str) -> list[str]:
 
 
 def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> list[str]:
-    """Both maps, and the run of the chosen cell, in Python."""
     clean = prompts.clean
     target = f", target={clean.target!r}" if clean.target else ""
     layers = "" if asked.layer is None else f", layers=[{asked.layer}]"

@@ -21,7 +21,6 @@ def choose(subject: Subject) -> Corpus | None:
 
 
 def box() -> Corpus | None:
-    """The reader's own texts."""
     found = own_texts.box("what_if.texts", MOST_CHARACTERS)
     if found is None:
         show_note("Until then the texts of the bundled collection are taken.")

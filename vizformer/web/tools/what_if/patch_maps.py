@@ -17,7 +17,6 @@ ABREAST = 9  # columns of maps that stand side by side; wider ones stand one bel
 
 
 def maps(prompts: Prompts, asked: Asked) -> None:
-    """Both maps, the chosen cell, and the code."""
     estimate = None
     if patched_cells.is_estimated(prompts):
         estimate = one_table(patched_cells.estimated(prompts, asked), asked)

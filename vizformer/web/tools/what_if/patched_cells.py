@@ -21,8 +21,6 @@ from vizformer.web.widgets import watched_work
 
 @dataclass(frozen=True)
 class Asked:
-    """What is patched."""
-
     what: What
     kind: Kind
     layer: int | None = None  # of heads one position at a time; None for all layers

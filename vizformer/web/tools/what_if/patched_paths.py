@@ -21,8 +21,6 @@ Held = Literal["clean", "corrupted"]
 
 @dataclass(frozen=True)
 class Path:
-    """Which paths are patched."""
-
     kind: Kind  # of attention, of the heads that send
     into: Into  # what receives
     written: str  # the head that receives, as a link has it; empty where the logits do

@@ -76,7 +76,6 @@ def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
 
 
 def receiver_name(asked: Path) -> str:
-    """What receives, in words."""
     return _("the logits") if asked.head is None else ablated_parts.operand(asked.head, asked.into)
 
 

@@ -16,8 +16,6 @@ from vizformer.web.words.i18n import _, show_note, show_text
 
 @dataclass(frozen=True)
 class Place:
-    """What is compared."""
-
     row: int  # of the output
     best: tuple[Prediction, ...]  # the model's own answers there, most probable first
     instead: Instead  # what takes the place of a part
@@ -42,11 +40,7 @@ def choose(subject: Subject, instead: Instead = "zero") -> Place:
 
 
 def choose_instead(subject: Subject) -> Instead:
-    """The boxes of what stands in the place of a part."""
-    names = {
-        "zero": _("nothing (zero)"),
-        "mean": _("its mean over other texts"),
-    }
+    names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
     how = one_of(_("Replace the removed part with"), "whatif.instead", names)
     if how != "mean":
         return "zero"

@@ -62,7 +62,6 @@ def set_name(name: str, subject: Subject) -> str:
 
 
 def what_is_measured(subject: Subject) -> str:
-    """The box of the measures."""
     names = words(_WORDS["measures"])
     if subject.config.architecture != "encoder-only":
         names["gates"] = _("learned gates")

@@ -195,7 +195,6 @@ def row_by_row(found: SetEffects, part: int) -> None:
 
 
 def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> list[str]:
-    """The measure in Python."""
     given = f"bundled_set({prompts.name!r})" if prompts.name != OWN else 'read_prompt_set(Path("your_prompts.csv"))'
     imports, more_given, lines = ["import vizformer as vf"], "", list[str]()
     if prompts.name == OWN:

@@ -78,10 +78,6 @@ def one_map(
         key=key,
     )
     take_away(
-        Picture(
-            "patches",
-            caption(title),
-            lambda: figures.matrix_heatmap(values, names[0], names[1], title=title),
-        ),
+        Picture("patches", caption(title), lambda: figures.matrix_heatmap(values, names[0], names[1], title=title)),
         key=key,
     )

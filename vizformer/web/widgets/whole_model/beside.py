@@ -93,16 +93,12 @@ def _packed(subject: Subject, code: str, here: str) -> str:
     """The drawing as it is sent, in the reader's language `code`; what is lit at the station `here` can be opened."""
     about, config = Sentence(subject), subject.config
     found = {*PLACES.values()} - ({"places"} if config.positions == "none" else set())
-    said = {
-        "model": _("The model: press a part to go to its lesson"),
-        "close": _("Back to the model"),
-    }
+    said = {"model": _("The model: press a part to go to its lesson"), "close": _("Back to the model")}
     return component.pack([], boxes(config, found, inside(about, _boxes(about, here))), words=said).content
 
 
 @laboratory
 def draw_beside(subject: Subject, lesson: str, part: str) -> None:
-    """The drawing beside a part of a lesson."""
     here = PLACES.get(f"{lesson}/{part}", PLACES[lesson])
     content = _packed(subject, language(), here)
     station = component.mount_model(content, here=here, key="whole-model")
