@@ -16,7 +16,7 @@ from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right
-from vizformer.web.lessons.cross import plan, three_attentions
+from vizformer.web.lessons.cross import three_attentions
 from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/cross.py"
@@ -76,7 +76,7 @@ def test_of_one_attention_alone_no_choice_is_offered(open_app: Open) -> None:
 def test_the_drawing_is_told_as_a_table_of_what_comes_from_where(open_app: Open) -> None:
     (drawing,) = mounted(open_app(PAGE, text=TEXT), "architecture")
     columns = json.loads(drawing.proto.json)["drawn"]
-    said, table = plan.told(three_attentions.lab, columns)
+    said, table = three_attentions.told(three_attentions.lab, columns)
     assert "Encoder: 6 boxes, × 3 layers" in said
     assert [row[2] for row in table.rows] == [box["title"] for column in columns for box in column["boxes"]]
     (cross,) = [row for row in table.rows if row[2] == "Cross-attention"]

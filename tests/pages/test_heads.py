@@ -21,8 +21,8 @@ from vizformer.analysis.heads.residual_contributions import contributions, key_c
 from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.model import Transformer
-from vizformer.web.lessons.heads import measured_roles
-from vizformer.web.lessons.heads.noun_written import SET, last_clause
+from vizformer.web.lessons.heads import all_heads
+from vizformer.web.lessons.heads.reference import SET, last_clause
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
 from vizformer.web.words import ablated_parts
@@ -331,7 +331,7 @@ def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open
     said = [one.value for one in app.markdown if one.value.startswith("- **")]
     assert len(said) == 1
     assert said[0].count("\n") == 2  # names, numbers, negation
-    found = measured_roles.roles()
+    found = all_heads.roles()
     none, several = {
         "en-US": ("no head of its own", "7 heads of its own"),
         "zh-CN": ("没有自己的头", "有 7 个自己的头"),
@@ -339,7 +339,7 @@ def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open
     assert found.own.sum(1).tolist() == [0, 0, 7, 0, 1]
     assert [words in line for words, line in zip((none, none, several), said[0].split("\n"), strict=True)] == [True] * 3
     one = replace(found, own=np.arange(found.own.shape[1]) == found.strongest("negation") * np.ones((5, 1)))
-    monkeypatch.setattr(measured_roles, "roles", lambda: one)
+    monkeypatch.setattr(all_heads, "roles", lambda: one)
     other = open_app(PAGE, locale=locale, model="zh-en", part="all")
     line = next(line for box in other.markdown for line in box.value.split("\n") if line.startswith("- **"))
     assert {"en-US": "a head of its own", "zh-CN": "：有自己的头"}[locale] in line
@@ -350,7 +350,7 @@ def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open
     for name in ("stories", "cloze"):
         other = open_app(PAGE, model=name, part="all")
         assert not [one for one in other.markdown if one.value.startswith("- **")]
-    measured_roles.roles.clear()
-    monkeypatch.setattr(measured_roles, "digest", lambda folder: "other weights")
-    assert measured_roles.roles() is None
-    measured_roles.roles.clear()
+    all_heads.roles.clear()
+    monkeypatch.setattr(all_heads, "digest", lambda folder: "other weights")
+    assert all_heads.roles() is None
+    all_heads.roles.clear()

@@ -17,7 +17,7 @@ from vizformer.web.catalogue import head_reports, server_folder, sources
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
 from vizformer.web.tools.attention import over_texts
-from vizformer.web.tools.attention.computations import LOOKING, cost, look
+from vizformer.web.tools.attention.over_texts import LOOKING, cost, look
 from vizformer.web.widgets.model_suggestions import language
 
 PAGE = "pages/explore/attention.py"

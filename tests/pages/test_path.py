@@ -26,7 +26,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import exercises, knowledge_tests, minutes, stations
+from vizformer.web.tools.start.path import knowledge_tests, minutes, stations
 from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.widgets.whole_model.model_drawing import boxes
@@ -377,10 +377,10 @@ def test_what_the_token_before_a_text_is_for_is_said(open_app, monkeypatch, tmp_
 def test_the_path_names_every_exercise_at_its_station(code: str) -> None:
     """In the order of the exercises, but for a head, which needs values, and what is put together of earlier ones."""
     stops = [one.name for one in walked(CHINESE)]
-    named = [name for stop in stops for name in exercises.EXERCISES.get(stop, ())]
+    named = [name for stop in stops for name in stations.EXERCISES.get(stop, ())]
     assert sorted(named) == sorted(TASKS)
-    for stop in exercises.EXERCISES:
-        for name, one in zip(exercises.EXERCISES[stop], exercises.of_station(stop, code, 'a "b"'), strict=True):
+    for stop in stations.EXERCISES:
+        for name, one in zip(stations.EXERCISES[stop], stations.of_station(stop, code, 'a "b"'), strict=True):
             asked = exercise(name, code)
             assert one.title == f"{asked.number} · {asked.title}"
             assert f"{one.text}\n\n{one.symbols}" == asked.statement
@@ -390,9 +390,9 @@ def test_the_path_names_every_exercise_at_its_station(code: str) -> None:
 
 def test_a_long_text_stays_out_of_the_code_of_an_exercise() -> None:
     """It would travel twelve times, and nobody reads such a line."""
-    usual = exercises.of_station("heads", SOURCE, CHINESE[1])
-    assert exercises.of_station("heads", SOURCE, "word " * 4000) == usual
-    assert exercises.of_station("heads", "eo", CHINESE[1]) == usual  # a language without a notebook of its own
+    usual = stations.of_station("heads", SOURCE, CHINESE[1])
+    assert stations.of_station("heads", SOURCE, "word " * 4000) == usual
+    assert stations.of_station("heads", "eo", CHINESE[1]) == usual  # a language without a notebook of its own
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

@@ -15,7 +15,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
-from vizformer.web.tools.start import description, scenes
+from vizformer.web.tools.start import film, scenes
 
 PAGE = "pages/learn/start.py"
 
@@ -68,7 +68,7 @@ def test_the_walk_is_this_forwards(open_app):
 def test_the_walk_is_told_in_sentences_and_as_a_table_of_the_numbers_that_are_drawn(open_app):
     data = drawn(open_app())
     walk = scenes.walk(Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", ""))
-    said, table = description.told(walk)
+    said, table = film.told(walk)
     assert all(scene["caption"] in said for scene in data["scenes"])
     assert {row[0] for row in table.rows} == {scene["title"] for scene in data["scenes"]}
     assert len(table.rows) == table.total < 1000

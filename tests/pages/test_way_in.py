@@ -16,7 +16,7 @@ from vizformer.checkpoints.agreement_check import Agreement
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache, openings, server_folder
-from vizformer.web.tools.attention import trust
+from vizformer.web.tools.attention import choices
 
 pytest.importorskip("transformers")
 OPEN, ATTENTION, REPORT = "pages/checkpoint/open.py", "pages/explore/attention.py", "pages/checkpoint/report.py"
@@ -79,7 +79,7 @@ def test_the_checks_of_a_model_stand_above_its_heads(open_app: Open, shelf, monk
     assert "tensors used" not in said(open_app(ATTENTION, model="stories", text=TEXT))
     save(load("induction-by-hand"), shelf / "ours")
     assert "compared with no other program" in said(open_app(ATTENTION, model="models/ours", text="a b c a b"))
-    monkeypatch.setattr(trust, "is_possible", lambda: False)
+    monkeypatch.setattr(choices, "is_possible", lambda: False)
     assert "not installed here" in said(open_app(ATTENTION, model="models/mine", text=TEXT))
 
 
@@ -99,10 +99,10 @@ def test_a_comparison_begins_once_the_picture_is_there(
     app = open_app(ATTENTION, model="models/mine", text=TEXT)
     app.run()
     assert not began
-    monkeypatch.setattr(trust, "_has_time_passed", lambda: True)
+    monkeypatch.setattr(choices, "_has_time_passed", lambda: True)
     for __ in range(2):
         app.run()
-        for work in trust.COMPARING.going():
+        for work in choices.COMPARING.going():
             assert work.ended.wait(60)
     assert began == [TEXT]
     words = {

@@ -21,7 +21,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.lens import in_python
 from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.tools.what_if import computations, other_texts
-from vizformer.web.tools.what_if.switched_off_parts import snippet
+from vizformer.web.tools.what_if.all_parts import snippet
 from vizformer.web.words import ablated_parts
 
 PAGE = "pages/explore/what_if.py"

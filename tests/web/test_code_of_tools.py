@@ -13,7 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computations as gaps
-from vizformer.web.tools.fill_mask import in_python as gap_code
+from vizformer.web.tools.fill_mask import one_gap as gap_code
 from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.widgets import in_python as opening
 
@@ -51,7 +51,7 @@ def test_the_code_of_a_beam_search_finds_what_the_page_shows() -> None:
 
 def test_the_code_of_a_gap_finds_the_words_of_the_page() -> None:
     subject = Subject(ModelRef("bundled", "cloze"), "She opened the door.", "")
-    (code,) = gap_code.of_gap(subject, (2, 4), 4).values()
+    (code,) = gap_code.code_of_gap(subject, (2, 4), 4).values()
     found = [(one.token.id, one.probability) for one in run(code)["best"]]
     assert found == [(one.token.id, one.probability) for one in gaps.predictions(subject, (2, 4), 4)]
 
@@ -89,7 +89,7 @@ def test_transformers_writes_the_same_text(
 
 def test_transformers_finds_the_same_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subject = of_folder(folders.bert, tmp_path, monkeypatch, "the cat sat")
-    best = run(gap_code.of_gap(subject, (2,), 2)["transformers"])["best"]
+    best = run(gap_code.code_of_gap(subject, (2,), 2)["transformers"])["best"]
     wanted = gaps.predictions(subject, (2,), 2)
     assert best.indices.tolist() == [one.token.id for one in wanted]
     assert best.values.tolist() == pytest.approx([one.probability for one in wanted], abs=1e-5)

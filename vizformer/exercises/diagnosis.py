@@ -66,9 +66,8 @@ def departure_of(name: str, given: ndarray, right: ndarray) -> Departure | None:
 
 def diagnosed(task: Task, functions: tuple[Function, ...], cases: list[Case]) -> Diagnosis:
     """Which mistakes give the numbers of functions that depart in the first of these cases, or in one after it."""
-    twice = (
-        [_arrays(task, functions, case) for _ in range(2)] for case in cases[:3]
-    )  # few numbers may agree by chance
+    # few numbers may agree by chance
+    twice = ([_arrays(task, functions, case) for _ in range(2)] for case in cases[:3])
     if not all(_all_same(first, second) for first, second in twice):
         said = N_("It gives other numbers each time: something in it is drawn at random, such as a dropout.")
         return Diagnosis(alike=(said,))

@@ -232,9 +232,8 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         made, reads = _source(o)
         code, inputs = f"{made}\n{code}", {**reads, **inputs}
     symbol = "h" if not shared else "g"
-    changed = (
-        bool(o.last) if letter != "V" else o.value_eps is not None
-    )  # the model records q and k after norm and rotation
+    # the model records q and k after norm and rotation
+    changed = bool(o.last) if letter != "V" else o.value_eps is not None
     return Step(
         name,
         title,

@@ -65,9 +65,8 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
             rows = torch.arange(len(chosen), device=ids.device)
             batch = ids.repeat(len(chosen), 1)  # [b, n]
             batch[rows, chosen] = mask_id
-            x = checkpoint.model.encode(
-                batch, segments=None if segments is None else segments.expand(len(chosen), -1)
-            )  # [b, n, d_model]
+            # [b, n, d_model]
+            x = checkpoint.model.encode(batch, segments=None if segments is None else segments.expand(len(chosen), -1))
             p = torch.softmax(checkpoint.model.logits(x[rows, chosen]).double(), dim=-1)  # [b, vocab_size]
             found[chosen.cpu().numpy()] = p[rows, ids[chosen]].cpu().numpy()
     return found

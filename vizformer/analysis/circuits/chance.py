@@ -55,9 +55,8 @@ def probability(
 def _bound(t: Float[Tensor, " n"], weights: Float[Tensor, "n m"]) -> Float[Tensor, " n"]:
     """Chernoff's, of sums of independent squares of standard Gaussian numbers with these weights."""
     low, high = torch.zeros_like(t), 0.5 / weights.amax(-1)
-    for _ in range(
-        HALVINGS
-    ):  # the slope of the exponent, t - sum w / (1 - 2 s w), falls with s: it is 0 at the best one
+    # the slope of the exponent, t - sum w / (1 - 2 s w), falls with s: it is 0 at the best one
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         rising = (weights / (1 - 2 * middle[:, None] * weights)).sum(-1) < t
         low, high = torch.where(rising, middle, low), torch.where(rising, high, middle)

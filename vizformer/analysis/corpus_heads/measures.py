@@ -97,9 +97,8 @@ def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
     if record.gates is not None:
         return by_size(record.patterns().float())
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0)
-    scores = record.scoring.bent(
-        torch.bmm(record.q.float() * record.scale, keys.transpose(1, 2))
-    )  # [n_heads, n_q, n_k]
+    # [n_heads, n_q, n_k]
+    scores = record.scoring.bent(torch.bmm(record.q.float() * record.scale, keys.transpose(1, 2)))
     bias = total_bias(record.position_bias, record.bias)
     if bias is not None:
         scores += bias

@@ -72,9 +72,8 @@ def small_mixer(kind: Mixer, vocab_size: int, *, seed: int = 0) -> Transformer:
     """
     model = Transformer(small_config(kind, vocab_size))
     for name, parameter in sorted(model.named_parameters()):
-        generator = torch.Generator().manual_seed(
-            seed + sum(name.encode())
-        )  # not torch's own: other threads draw from that
+        # not torch's own: other threads draw from that
+        generator = torch.Generator().manual_seed(seed + sum(name.encode()))
         if parameter.dim() > 1:
             parameter.data = torch.randn(parameter.shape, generator=generator) * parameter[0].numel() ** -0.5
         elif name.endswith("sinks"):

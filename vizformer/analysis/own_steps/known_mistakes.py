@@ -44,9 +44,8 @@ def hints(
     alike = general(given, value, tolerance)
     if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
         return alike
-    if any(
-        is_half(x.dtype) for step in steps for x in step.inputs.values()
-    ):  # its code rounds on purpose: not in float64
+    # its code rounds on purpose: not in float64
+    if any(is_half(x.dtype) for step in steps for x in step.inputs.values()):
         return alike
     start = max((places[one][0] + 1 for one in agreed if one in places and places[one][0] < target), default=0)
     before = _names_before(steps)

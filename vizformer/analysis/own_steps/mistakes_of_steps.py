@@ -151,9 +151,8 @@ def _of_heads(before: Names, after: Names, *, cross: bool) -> Iterator[Mistake]:
     if k.shape == v.shape:
         yield N_("Keys and values are exchanged."), {"k": v, "v": k}
     width = q.shape[-1]
-    strided = {
-        name: value.unflatten(-1, (width, -1)).permute(2, 0, 1) for name, value in flat.items() if len(value)
-    }  # [n, d_k, heads]: neighbours go to different heads
+    # [n, d_k, heads]: neighbours go to different heads
+    strided = {name: value.unflatten(-1, (width, -1)).permute(2, 0, 1) for name, value in flat.items() if len(value)}
     yield N_("The heads are cut the other way round: each takes neighbouring numbers, d_k in a row."), strided
     if cross:
         for said, letters, source in (

@@ -102,9 +102,8 @@ class _Unpickler(pickle.Unpickler):
     """Builds what the rules know, and stand-ins for everything else."""
 
     def __init__(self, content: bytes, stored: Any) -> None:
-        super().__init__(
-            io.BytesIO(content), encoding="utf-8", errors="replace", fix_imports=False
-        )  # (find_class does)
+        # (find_class does)
+        super().__init__(io.BytesIO(content), encoding="utf-8", errors="replace", fix_imports=False)
         self.stored = stored
 
     def find_class(self, module: str, name: str) -> Any:

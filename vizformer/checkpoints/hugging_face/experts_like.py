@@ -56,9 +56,8 @@ def experts(
     if used > n:
         fields.refuse("num_experts_per_tok", "it must not be above {field}", field=number)
     alone = bool(names) and not any(_FUSED.fullmatch(name) for name in names)
-    if n * len(sparse) > (
-        min(len(names), MOST_EXPERTS) if alone else MOST_EXPERTS
-    ):  # before a model of so many networks is thought of
+    # before a model of so many networks is thought of
+    if n * len(sparse) > (min(len(names), MOST_EXPERTS) if alone else MOST_EXPERTS):
         fields.refuse(
             number, "the file of weights has fewer tensors than there would be experts, or these are too many"
         )

@@ -57,9 +57,8 @@ def _given_back(group: Path) -> int:
         said = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
         return 0
-    return int(
-        said.get("total_inactive_file", said.get("inactive_file", 0))
-    )  # version 1 counts the groups inside apart
+    # version 1 counts the groups inside apart
+    return int(said.get("total_inactive_file", said.get("inactive_file", 0)))
 
 
 def _groups() -> Iterator[Path]:

@@ -2,20 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import click
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import Runtime
+from streamlit.runtime.session_manager import SessionClient
 
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import session_folders
-from vizformer.web.frame import arrivals, class_rooms, first_files, first_visitor, request_gate
+from vizformer.web.frame import arrivals, class_rooms, first_files, first_picture, page_modules, request_gate
+from vizformer.web.link.languages import LANGUAGES
 
 LOOK = 20.0  # seconds between two looks at what was put up
+PATIENCE = 60.0  # seconds for a visit
 
 
 @asynccontextmanager
@@ -33,7 +39,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
         raise click.ClickException("--workers knows no server.sslCertFile. Leave one of the two out.")
     attending = [
         asyncio.create_task(task)
-        for task in (first_visitor.visit(), session_folders.attend(), look_at_arrivals(), class_rooms.attend())
+        for task in (visit(), session_folders.attend(), look_at_arrivals(), class_rooms.attend())
     ]
     try:
         yield None
@@ -78,3 +84,46 @@ def _quiet(name: str) -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+class _Visitor(SessionClient):
+    """Hears what the page is made of."""
+
+    def __init__(self, language: str) -> None:
+        self.language, self.finished = language, asyncio.Event()
+
+    def write_forward_msg(self, msg: ForwardMsg) -> None:
+        if msg.WhichOneof("type") == "script_finished":
+            self.finished.set()
+        elif msg.WhichOneof("type") == "delta" and msg.delta.new_element.WhichOneof("type") == "bidi_component":
+            first_picture.take(self.language, msg.delta.new_element.bidi_component)
+
+    @property
+    def client_context(self) -> None:
+        return None
+
+
+async def visit() -> None:
+    """Imports what pages are made of, then opens the first one; what goes wrong there goes wrong alone."""
+    await _alone(asyncio.to_thread(page_modules.load))
+    for language in LANGUAGES:
+        await _alone(_open(_Visitor(language)))
+
+
+async def _alone(work: Awaitable[None]) -> None:
+    try:
+        await work
+    except Exception:
+        logging.getLogger(__name__).exception("The first page could not be opened while the server started.")
+
+
+async def _open(visitor: _Visitor) -> None:
+    runtime = Runtime.instance()
+    session = runtime.connect_session(visitor, {})
+    ask = BackMsg()
+    ask.rerun_script.context_info.locale = visitor.language.replace("_", "-")
+    try:
+        runtime.handle_backmsg(session, ask)
+        await asyncio.wait_for(visitor.finished.wait(), PATIENCE)
+    finally:
+        runtime.close_session(session)

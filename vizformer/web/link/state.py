@@ -41,12 +41,10 @@ class _Memory:
     """A session's view and what it knows about the addresses that stood for its views."""
 
     view: View = field(default_factory=View)
-    suggested: dict[str, Any] = field(
-        default_factory=dict
-    )  # fields that a page has chosen -> what the link says of them
-    said: frozenset[str] = (
-        frozenset()
-    )  # fields that the link names, or the reader chose, though they are at their default
+    # fields that a page has chosen -> what the link says of them
+    suggested: dict[str, Any] = field(default_factory=dict)
+    # fields that the link names, or the reader chose, though they are at their default
+    said: frozenset[str] = frozenset()
     text_named: bool = False  # whether the link names the sentence, be it the usual one
     page: str | None = None  # None: nothing has been read from a link yet
     drawn: object = None  # what the page was drawn for: see `draw`
@@ -59,9 +57,8 @@ class _Memory:
     beginning: beginnings.Beginning | None = None  # what a link that says nothing means to this reader
     began: bool = False  # whether the reader came by such a link
     beside: dict[str, str] = field(default_factory=dict)  # what the address says besides the view
-    placed: dict[str, tuple[int, str]] = field(
-        default_factory=dict
-    )  # widget -> visit and language it was drawn in last
+    # widget -> visit and language it was drawn in last
+    placed: dict[str, tuple[int, str]] = field(default_factory=dict)
     placing: dict[str, tuple[int, str]] = field(default_factory=dict)  # the same of the run that goes on
 
     @property

@@ -142,9 +142,8 @@ class View:
     branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
     part: str = _shaped(PART, N_("part"))  # of a lesson; empty: the first
-    slide: str = _shaped(
-        SLIDE, N_("slide"), "off"
-    )  # what is presented of a part of a lesson, one at a time; off: a page
+    # what is presented of a part of a lesson, one at a time; off: a page
+    slide: str = _shaped(SLIDE, N_("slide"), "off")
     settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
     other: ModelRef | None = _other_model(N_("model beside it"))  # noqa: RUF009 (a field); None: the same model
     run: str = _shaped(RUN, N_("training"))  # that the page Train shows

@@ -1,5 +1,6 @@
 """The boxes for sentence, target and model: they stand in the bar of every page that reads them."""
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,15 +11,16 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.checkpoints import UnansweredError
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
-from vizformer.web.catalogue import long_forward, model_cache, model_list, sources
+from vizformer.web.catalogue import long_forward, model_cache, model_list, openings, precision, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import bar, sitemap
 from vizformer.web.link import packed_text, state, text_store
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, opening, source_language
+from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
-from vizformer.web.words import errors
+from vizformer.web.words import errors, model_words
+from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_note, show_warning, translate
 
 _LAST_GOOD = "vizformer.subject"
@@ -49,7 +51,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     if wanted.model.is_from_elsewhere:
         model_cache.want(wanted.model)
         with suppress(VizformerError):  # (which is said below)
-            opening.wait_for(wanted.model, _leave)
+            wait_for(wanted.model, _leave)
             model_suggestions.fit_text(wanted.model)
     state.draw()
     set_by_hand("edits")
@@ -165,7 +167,7 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
     """
     try:
         if subject.model.is_from_elsewhere:
-            opening.wait_for(subject.model, go_back or _leave)
+            wait_for(subject.model, go_back or _leave)
         running = _("Running the model …")
         place = st.empty()  # also for short texts: what stands below keeps its place on the page
         with st.spinner(running, show_time=False):
@@ -184,3 +186,35 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
             st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
         return False
     return True
+
+
+def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
+    """Returns when the weights of the model are in memory; `go_back` is called when the reader stops the reading."""
+    place = st.empty()  # also for small models: what stands below keeps its place on the page
+    if not openings.is_large(model):
+        return
+    needed = model_cache.need(model)
+    key = "opening" if model.base == state.view().model.base else "opening-beside"  # of two models that are compared
+    with place.container(key=key, border=True):  # (the cover of a page that is not finished goes away for it)
+        st.markdown(f"**{plain(sources.title(model))}**  \n{plain(model_words.headline(model_cache.glance(model)))}")
+        st.caption(plain(model_words.memory(needed, precision.device())))
+        left, right = st.columns([5, 1], vertical_alignment="center")
+        bar = left.progress(0.0, _("Reading the weights …"))
+        right.button(_("Stop"), on_click=go_back, key=f"{key}.stop", width="stretch")
+    first: list[tuple[float, int]] = []  # when this page looked first, and how much was read by then
+
+    def hear(done: int, total: int) -> None:
+        now, share, said = time.monotonic(), done / total, _("Reading the weights …")
+        begun, before = first[0] if first else (now, done)
+        first[:] = [(begun, before)]
+        if done > before:
+            seconds = (now - begun) * (total - done) / (done - before)
+            said = _("Reading the weights: {share}, about {n} s more", share=f"{share:.0%}", n=f"{seconds:.0f}")
+        bar.progress(share, said)
+
+    try:
+        openings.follow(model, hear)
+    except Exception:  # (what ends the run of a page is none: the next one draws the box in the same place)
+        place.empty()
+        raise
+    place.empty()

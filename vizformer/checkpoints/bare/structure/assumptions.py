@@ -11,9 +11,8 @@ from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.messages import N_, Message
 
-READ_BY_ROLE = N_(
-    "read by role: query {q}, key {k}, value {v}, output {o}; network {up}, {down}; norms {norms}"
-).text  # the first line, which a mapping by hand takes the place of
+# the first line, which a mapping by hand takes the place of
+READ_BY_ROLE = N_("read by role: query {q}, key {k}, value {v}, output {o}; network {up}, {down}; norms {norms}").text
 
 
 def norms_beside(before: Mapping[int, Module | None], after: Mapping[int, Module | None]) -> list[Message]:

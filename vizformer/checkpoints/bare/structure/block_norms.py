@@ -160,9 +160,8 @@ def _by_words(found: Sequence[str], wanted: Sequence[str]) -> list[str] | None:
     for first, second in (("input_layernorm", "post_attention_layernorm"), ("input_norm", "post_attention_norm")):
         if set(by_last) == {first, second}:
             return [by_last[first], by_last[second]]
-    if (
-        len(found) == 2 and ["input" in words(name) for name in found].count(True) == 1
-    ):  # input_sublayer, output_sublayer
+    # input_sublayer, output_sublayer
+    if len(found) == 2 and ["input" in words(name) for name in found].count(True) == 1:
         first, second = found if "input" in words(found[0]) else (found[1], found[0])
         if "output" in words(second):
             return [first, second]

@@ -200,9 +200,8 @@ def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts
         _columns_in_turn(layers, weight, how)
     layers.parts.append(Part(weight, (f"{target}.weight",)))
     biases = [m.bias for m in found if m.bias is not None]
-    if len(biases) > 1 and {m.bias_shape for m in found} == {
-        (how.sizes.width,)
-    }:  # of a projection for every head: a sum
+    # of a projection for every head: a sum
+    if len(biases) > 1 and {m.bias_shape for m in found} == {(how.sizes.width,)}:
         name = _in_common(biases)
         layers.made[name] = Made(tuple(biases), (how.sizes.width,), lambda tensors: torch.stack(list(tensors)).sum(0))
         layers.parts.append(Part(name, (f"{target}.bias",)))

@@ -1,7 +1,13 @@
 """The laboratory Who is "it"?: whether some head looks at the noun that a pronoun means, measured on pairs of sentences."""
 
+import re
+from dataclasses import replace
+
 import streamlit as st
 
+from vizformer.analysis import SetEffects, bundled_set, over_prompts
+from vizformer.analysis.causes.ablation import Part, parts_of
+from vizformer.analysis.causes.asked_prompts import ask
 from vizformer.analysis.heads import pronouns
 from vizformer.analysis.heads.minimal_pairs import minimal_pair
 from vizformer.analysis.heads.pronouns import ReferenceShift
@@ -11,20 +17,22 @@ from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import presses
-from vizformer.web.lessons.heads import noun_written
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, source_language, strongest_parts
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
+from vizformer.web.words.i18n import translate
 
 lab = Laboratory("heads", "reference")
 AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences while a reader waits
 RARE, MOST = 0.05, 0.75  # chance below which it is hardly luck; sentences in which the meant noun has to be found
 CODE = """lead = w[:, :, 0] - w[:, :, 1]        # [pairs, sentences]: weight on the first noun less that on the second
 shift = (lead[:, 0] - lead[:, 1]) / 2  # of one head, for each pair"""
+SET = "reference.zh-en"
+LISTED = 6  # heads
 
 
 @cached
@@ -61,7 +69,7 @@ def draw(subject: Subject) -> None:
     with controls():
         pronoun = lab.buttons("pronoun", read, usual, label_visibility="collapsed")
     if pronoun == "it_noun":
-        noun_written.draw(lab, subject)
+        draw_noun(lab, subject)
     found = reference_shift(subject.model, pronoun)
     _table(pronoun, found)
     _verdict(found)
@@ -133,3 +141,50 @@ def _open(subject: Subject, found: ReferenceShift) -> None:
         kind = "encoder" if "encoder" in subject.trace.tokens else "decoder"
         state.update(text=text, target="", edits="", kind=kind, layer=found.layer, head=found.head, part="all")
         st.rerun()  # the whole page
+
+
+@cached
+def heads_taken_out(model: ModelRef) -> SetEffects:
+    """What each head of cross-attention does for the noun that is meant: LD without it less LD."""
+    checkpoint, prompts = model_cache.checkpoint(model), bundled_set(SET)
+    parts = parts_of(ask(checkpoint, prompts.rows[0]).clean)
+    heads: list[Part] = [part for part in parts if part.head is not None and part.sublayer.endswith("cross")]
+    return over_prompts(checkpoint, prompts, "zero", parts=heads)
+
+
+@cached
+def right_without_nouns(model: ModelRef) -> int:
+    """How often the noun that is meant is the more probable one, after the same words, where the text is the last clause."""
+    checkpoint = model_cache.checkpoint(model)
+    rows = [replace(row, clean=last_clause(row.clean)) for row in bundled_set(SET).rows]
+    return sum(bool(ask(checkpoint, row).odds > 0) for row in rows)
+
+
+def last_clause(text: str) -> str:
+    """What follows the two nouns: the second sentence, or what follows "and"."""
+    return re.split(r"\. (?=.)| and (?=\w+ it)", text)[-1]
+
+
+def draw_noun(lab: Laboratory, subject: Subject) -> None:
+    """In how many sentences the translator decides for the noun that is meant, and the heads that it needs for it."""
+    if not source_language.reads_both(subject.model):
+        return
+    found = heads_taken_out(subject.model)
+    n, first = len(found.rows), found.rows[0]
+    st.success(
+        lab.text(
+            "written",
+            right=int((found.odds > 0).sum()),
+            n=n,
+            alone=right_without_nouns(subject.model),
+            text=first.clean,
+            target=first.target,
+            answer=first.answer,
+        )
+    )
+    strongest_parts.show(found, LISTED, lab.text("carried", n=n))
+    st.page_link(
+        sitemap.WHAT_IF.file,
+        label=lab.text("all_parts", page=translate(sitemap.WHAT_IF.title)),
+        query_params={"dials": f"whatif.way:set~whatif.set:{SET}"},
+    )

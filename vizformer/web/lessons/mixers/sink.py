@@ -31,9 +31,8 @@ def draw(subject: Subject) -> None:
     scores = mixers_by_hand.sink_row(record, view.head, query, 0.0, 0.0).scores
     picture = st.container()  # above what can be turned
     with controls():
-        lower = lab.slider(
-            "lower", 0, LOWEST, int(np.clip(np.ceil(scores.max()) + 2, 0, LOWEST))
-        )  # few are left to the keys
+        # few are left to the keys
+        lower = lab.slider("lower", 0, LOWEST, int(np.clip(np.ceil(scores.max()) + 2, 0, LOWEST)))
         sink = lab.slider("score", -5.0, 5.0, 0.0, 0.5)
     found = mixers_by_hand.sink_row(record, view.head, query, float(lower), sink)
     keys = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[1]])

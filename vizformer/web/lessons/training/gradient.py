@@ -79,9 +79,8 @@ def largest(subject: Subject) -> lesson.CellChoice | None:
     found = _asked(subject)
     if found is None or max(len(found.layers), len(found.kinds)) > LARGEST:
         return None
-    short = [
-        layer.replace("encoder", "enc").replace("decoder", "dec") for layer in found.layers
-    ]  # there is little room
+    # there is little room
+    short = [layer.replace("encoder", "enc").replace("decoder", "dec") for layer in found.layers]
     at = found.largest
     said = lab.asked("largest", subject, kind=found.kinds[at[1]], layer=found.layers[at[0]])
     return lesson.CellChoice(grid=lesson.Grid(short, list(found.kinds), found.shares, looks=False), answer=at, **said)

@@ -5,25 +5,37 @@ Only of models that a reader opened.  The picture comes first: nothing is begun 
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+import numpy as np
 import streamlit as st
+from torch import Tensor
 
-from vizformer.analysis import Kind
+from vizformer.analysis import Kind, site_name
+from vizformer.analysis.causes.ablation import Part, edit_without
+from vizformer.analysis.corpus_heads import bundled_corpus, habits
 from vizformer.analysis.corpus_heads.habits import EVERY, Way
+from vizformer.analysis.corpus_heads.one_text import run
+from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling, sentence_pooling
 from vizformer.components.attention import ENGLISH
+from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
-from vizformer.web.catalogue.bounded_cache import Cached
+from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue.bounded_cache import Cached, cached
+from vizformer.web.catalogue.long_work import HEARD, LongWork
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.attention.computations import LOOKING, QUIET, Look, cost, look
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.turns import TURNS
+from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.watched_work import reader
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
 
+MOST_WORK = 2e11  # parameters times tokens that are read without being asked: 10 to 20 seconds of one core
+LOOKING = LongWork(away=10.0, at_once=1)  # the looks that go on now
+QUIET, PATIENCE = 1.0, 2.0  # seconds without a page before a layer goes on, and for which it waits for them at most
 POLL = 2.0  # seconds between two looks
 BEGINS = 1.8  # after a head was first shown: who goes through the heads, or types, does not wait for it
 _SEEN, _FAILED, _BEGUN = (f"attention.over_texts{which}" for which in ("", ".failed", ".begun"))
@@ -38,6 +50,64 @@ NOT_MEASURED = {
     "unreadable": N_("Not measured over other texts: this model cannot read the bundled ones."),
     "large": N_("Not measured over other texts: with a model of this size that would take long."),
 }
+
+
+@dataclass(frozen=True)
+class Look:
+    texts: tuple[habits.Tokens, ...]
+    heads: habits.Habits
+    way: habits.Way | None
+    pooling: Pooling
+    answers: tuple[Tensor, ...]
+
+
+@cached
+def look(model: ModelRef, kind: Kind) -> Look | Literal["unreadable", "large"]:
+    """What the heads do, or why it is not measured."""
+    loaded, language = model_cache.checkpoint(model), model_suggestions.language(model)
+    texts = habits.short_texts(loaded, bundled_corpus(language).passages) if language else ()
+    if not texts:
+        return "unreadable"
+    if sum(map(len, texts)) * loaded.report.n_parameters > MOST_WORK:
+        return "large"
+    way, pooling = habits.way_of(loaded), None
+    try:
+        with sources.reading(model) as path:
+            pooling = sentence_pooling(path) if way == "vector" and path.is_dir() else None
+    except VizformerError:  # its vector is made in another way, which is not computed here
+        way = None
+    shares, answers = [], []
+    for tokens in texts:
+        _give_way()
+        ids = [token.id for token in tokens]
+        trace = run(loaded, {kind: tokens}) if way is None else loaded.trace(ids=ids, heard=_give_way)
+        shares.append(habits.shares_of(trace, kind, tokens))
+        if way is not None:
+            answers.append(habits.answer(loaded, tokens, way, pooling or "mean", plain=trace, heard=_give_way))
+    return Look(texts, habits.Habits(np.stack(shares)), way, pooling or "mean", tuple(answers))
+
+
+@cached
+def cost(model: ModelRef, kind: Kind, layer: int, head: int) -> tuple[float, ...]:
+    """What taking one head out costs, text by text; nothing where that is not measured."""
+    known, loaded = look(model, kind), model_cache.checkpoint(model)
+    if isinstance(known, str) or known.way is None:
+        return ()
+    edit, found = edit_without([Part(site_name(kind, layer), head)]), list[float]()
+    for tokens, whole in zip(known.texts, known.answers, strict=True):
+        less = habits.answer(loaded, tokens, known.way, known.pooling, edit=edit, heard=_give_way)
+        found.append(habits.cost(known.way, whole, less))
+    return tuple(found)
+
+
+def _give_way(done: int = 0, layers: int = 1) -> None:
+    """Between two layers, in the background: ends where nobody wants it any more, and waits while pages are drawn."""
+    if (heard := HEARD.get()) is None:
+        return
+    heard(done, layers)
+    until = time.monotonic() + PATIENCE
+    while not TURNS.idle(QUIET) and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 def is_looked_at(heads: Heads) -> bool:

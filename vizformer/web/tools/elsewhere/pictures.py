@@ -78,9 +78,8 @@ def example() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
 def draw_pictures() -> None:
     """What was handed in last; an example where nothing was."""
     handed_in: _HandedIn | None = st.session_state.get(_FOUND)
-    if (
-        handed_in is None and ERROR in st.session_state
-    ):  # what was handed in cannot be shown: an example would hide that
+    # what was handed in cannot be shown: an example would hide that
+    if handed_in is None and ERROR in st.session_state:
         return
     found = example() if handed_in is None else handed_in.found()
     names = list(found)

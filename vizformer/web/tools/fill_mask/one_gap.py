@@ -1,5 +1,7 @@
 """One gap: the most probable words for it, how well the hidden one was found, and where the gap looks."""
 
+import json
+
 import numpy as np
 import streamlit as st
 
@@ -7,9 +9,10 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.link import state
-from vizformer.web.tools.fill_mask import computations, in_python
+from vizformer.web.link.model_ref import USUAL_DTYPE
+from vizformer.web.tools.fill_mask import computations
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
-from vizformer.web.widgets import chart
+from vizformer.web.widgets import chart, in_python
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -26,7 +29,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
             title=_("Most probable at position {position}", position=focus),
         ),
         key="blanks.bars",
-        code=lambda: in_python.of_gap(subject, hidden, focus),
+        code=lambda: code_of_gap(subject, hidden, focus),
     )
     text = masked_text(subject, shown, hidden)
     ask_why(best[0].token.text, focus, key="blanks.why", text=text, target="", edits="")
@@ -73,3 +76,44 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
     if presses.button("→ " + _("Every head for the sentence with its gaps"), key="blanks.heads"):
         state.update(text=masked_text(subject, shown, hidden), kind="encoder", query=focus)
         st.switch_page("pages/explore/attention.py")
+
+
+def code_of_gap(subject: Subject, hidden: Positions, position: int) -> dict[str, str]:
+    """The most probable words of one gap, by the package that the code needs."""
+    places, model = ", ".join(map(str, sorted(hidden))), subject.model
+    found = {
+        "vizformer": "\n".join(
+            [
+                "import vizformer as vf",
+                "from vizformer.analysis import hide, next_tokens",
+                "",
+                f"checkpoint = {in_python.loaded(model)}",
+                f"tokens = checkpoint.encode({subject.text!r})",
+                f"trace = hide(checkpoint, tokens, {{{places}}})",
+                f"best = next_tokens(checkpoint, trace, {position})",
+                "print([(one.token.text, one.probability) for one in best])",
+            ]
+        )
+    }
+    if subject.checkpoint.report.format != "hugging-face" or model.dtype != USUAL_DTYPE:
+        return found
+    mask = subject.config.mask_id
+    ids = [mask if at in hidden else token.id for at, token in enumerate(subject.tokens)]
+    name, at = in_python.name_and_revision(model)
+    segments = subject.checkpoint.segments(subject.tokens)
+    given = "" if segments is None else f", token_type_ids=torch.tensor({segments.tolist()})"
+    found["transformers"] = "\n".join(
+        [
+            "import torch",
+            "from transformers import AutoModelForMaskedLM, AutoTokenizer",
+            "",
+            f"name = {json.dumps(name, ensure_ascii=False)}",
+            f"model = AutoModelForMaskedLM.from_pretrained(name{at}).eval()",
+            "with torch.no_grad():",
+            f"    logits = model(torch.tensor([{ids}]){given}).logits[0, {position}]",
+            "best = logits.double().softmax(-1).topk(10)",
+            f"names = AutoTokenizer.from_pretrained(name{at}).convert_ids_to_tokens(best.indices.tolist())",
+            "print(list(zip(names, best.values.tolist())))",
+        ]
+    )
+    return found

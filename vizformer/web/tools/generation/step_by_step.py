@@ -15,13 +15,13 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
-from vizformer.web.tools.generation.costs import draw_costs
+from vizformer.web.widgets import chart, rolling_cache_note
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_note, show_text
 
 _BASIS, _SHOWN = "generation.basis", "generation.shown"
 
@@ -140,3 +140,41 @@ def usable(subject: Subject, branch: str) -> str:
     """The part of a branch that names tokens of this model."""
     size = subject.checkpoint.tokenizer.vocab_size
     return branch_text([one for one in read_branch(branch) or () if one.id < size])
+
+
+def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
+    st.subheader(_("What it costs"), anchor=False)
+    cached, uncached, share = text.costs.up_to(step)
+    show_text(
+        "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
+        "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
+        "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
+        step=step,
+        cached=f"{cached:,}",
+        uncached=f"{uncached:,}",
+        times=f"{uncached / cached:.1f}",
+        share=f"{share:.1%}",
+        bytes=f"{text.costs.cache_bytes[step]:,}",
+    )
+    config, length = subject.config, text.start + step
+    if said := rolling_cache_note.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
+        st.caption(said)
+    growth, products = st.columns([2, 3])
+    chart.show(
+        figures.cache_growth(
+            text.costs.cache_bytes,
+            text.costs.memory_bytes,
+            of_source=config.n_encoder_layers > 0,
+            at=step,
+            title=_("The KV cache grows with every token"),
+        ),
+        key="generation.cache",
+        on=growth,
+    )
+    chart.show(
+        figures.multiplications(
+            text.costs.cached, text.costs.uncached, at=step, title=_("Multiplications of each step")
+        ),
+        key="generation.multiplications",
+        on=products,
+    )

@@ -1,22 +1,26 @@
 """All stations for a sentence, and where each leads deeper."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import streamlit as st
 
 from vizformer.components import stations as component
-from vizformer.components.stations import Box, Deeper, Packed, Station
+from vizformer.components.stations import Box, Deeper, Exercise, Packed, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.start.path import attention_stations, exercises, first_stations, last_stations, minutes
+from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
 from vizformer.web.tools.start.path.knowledge_tests import forms
 from vizformer.web.widgets.whole_model.beside import inside, leads_to
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
+from vizformer.web.words.exercise_notebook import notebook
 from vizformer.web.words.i18n import language
 
 MADE = (
@@ -34,6 +38,18 @@ MADE = (
     last_stations.writing,
     last_stations.loss,
 )
+EXERCISES: Mapping[str, tuple[str, ...]] = {
+    "places": ("positions",),
+    "softmax": ("softmax",),
+    "heads": ("head", "split_join"),
+    "layer": ("add_norm", "feedforward", "encoder_layer"),
+    "cross": ("cross_attention", "decoder_layer"),
+    "writing": ("decoding",),
+    "loss": ("loss", "training"),
+}
+"""By the name of a station, by their names in the notebook."""
+LONGEST_TEXT = 200  # characters
+_SAID = re.compile(r"## (?P<number>\d+)\. (?P<title>.*)\n\n(?P<text>.*)\n\n```\n(?P<symbols>.*)\n```", re.DOTALL)
 
 
 def all_stations(about: Sentence) -> tuple[Station, ...]:
@@ -44,7 +60,7 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
             one,
             deeper=_second_half(one.name, about),
             minutes=round(minutes.of_station(one), 1),
-            exercises=exercises.of_station(one.name, language(), about.subject.text),
+            exercises=of_station(one.name, language(), about.subject.text),
         )
         for one in made
         if one is not None
@@ -93,3 +109,24 @@ def draw_path(subject: Subject) -> None:
         state.update(**changes)
         st.switch_page(entry.file)
     state.update(part=name)
+
+
+def of_station(name: str, code: str, text: str) -> tuple[Exercise, ...]:
+    """Those of a station, in the language `code`; what is written is checked on `text`, if a line of code can hold it."""
+    found = [_exercises(code)[one] for one in EXERCISES.get(name, ())]
+    if len(text) > LONGEST_TEXT:
+        return tuple(found)
+    on = f"text={json.dumps(text, ensure_ascii=False)})"
+    return tuple(replace(one, code=re.sub(r'text="[^"]*"\)$', lambda _: on, one.code)) for one in found)
+
+
+@cache
+def _exercises(code: str) -> dict[str, Exercise]:
+    cells = json.loads(notebook(code).read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    made = {}
+    for said, stub, check in zip(texts, texts[1:], texts[2:], strict=False):
+        if (told := _SAID.fullmatch(said)) and (named := re.match(r'vf\.exercise\("(\w+)"', check)):
+            written = f"{texts[1]}\n\n\n{stub}\n\n\n{check}"
+            made[named[1]] = Exercise(f"{told['number']} · {told['title']}", told["text"], told["symbols"], written)
+    return made
