@@ -151,7 +151,7 @@ class Eager:
             elif c.norm_order == "output":
                 x = stays + times * self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
             elif c.norm_order == "sandwich":
-                y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
+                y = self._feedforward(path, x if c.expert_norms else self._norm(f"{path}.feedforward_norm", x))
                 x = stays + times * self._norm(f"{path}.feedforward_output_norm", y)
             else:
                 x = stays + times * self._feedforward(path, x)
@@ -455,7 +455,11 @@ class Eager:
 
     def _experts(self, path: str, row: Tensor) -> Tensor:
         """One token: the experts sorted by their scores, the first ones computed and summed."""
-        scores = [float(row @ weight) for weight in self.weights[f"{path}.router.weight"]]
+        read = dict.fromkeys(("router", "experts", "shared"), row)
+        if self.config.expert_norms:
+            read = {name: self._norm(f"{path}.norms.{name}", row) for name in read}
+            read["router"] = read["router"] / math.sqrt(len(row))
+        scores = [float(read["router"] @ weight) for weight in self.weights[f"{path}.router.weight"]]
         if self.config.router_bias:
             own = self.weights[f"{path}.router.bias"].tolist()
             scores = [score + bias for score, bias in zip(scores, own, strict=True)]
@@ -475,16 +479,24 @@ class Eager:
         if self.config.expert_weights == "renormalised":
             chosen = {expert: weight / sum(chosen.values()) for expert, weight in chosen.items()}
         chosen = {expert: weight * self.config.expert_scale for expert, weight in chosen.items()}
+        if self.config.expert_norms:
+            own = self.weights[f"{path}.expert_scales"].tolist()
+            chosen = {expert: weight * own[expert] for expert, weight in chosen.items()}
         self.routings[path].append(chosen)
         out = torch.zeros_like(row)
         for expert, weight in chosen.items():
             before, after = (weight, 1.0) if self.config.expert_inputs_weighed else (1.0, weight)
-            out = out + after * self._network(f"{path}.experts.{expert}", before * row)
+            out = out + after * self._network(f"{path}.experts.{expert}", before * read["experts"])
+        if self.config.expert_norms:
+            out = self._norm(f"{path}.norms.experts_output", out)
         if self.config.d_shared_expert is not None:
             opened = 1.0
             if self.config.shared_expert_gate:
                 opened = 1 / (1 + math.exp(-float(row @ self.weights[f"{path}.shared_gate.weight"][0])))
-            out = out + opened * self._network(f"{path}.shared", row)
+            shared = self._network(f"{path}.shared", read["shared"])
+            if self.config.expert_norms:
+                shared = self._norm(f"{path}.norms.shared_output", shared)
+            out = out + opened * shared
         return out
 
     def _network(self, path: str, x: Tensor) -> Tensor:

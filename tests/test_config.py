@@ -207,6 +207,10 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(gate_limit=0.0, feedforward="gated"), ["gate_limit=0.0", "above 0"]),
     (dict(gate_limit=7.0), ["gate_limit=7.0", "this is an option of feedforward='gated', leave it out"]),
     (dict(router_bias=1), ["router_bias=1"]),
+    (
+        dict(n_experts=4, d_shared_expert=8, expert_norms=True),
+        ["expert_norms=True: this is an option of norm='rms_norm'"],
+    ),
     (dict(router_correction=1, shared_expert_gate="no"), ["router_correction=1", "shared_expert_gate='no'"]),
     (dict(n_experts=4, router_scores="both"), ["router_scores='both'", "choose one of 'softmax', 'sigmoid'"]),
     (dict(n_experts=4, router_groups=4), ["router_groups=4: n_experts=4 must make groups of one size, of at least 2"]),
@@ -299,6 +303,7 @@ def test_every_option_has_an_illegal_value_above() -> None:
         "qk_norm": "bias",
         "rope_whole_pairs": "bias",
         "expert_inputs_weighed": "bias",
+        "expert_norms": "bias",
         "forced_bos_id": "decoder_start_id",
     }
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried

@@ -52,6 +52,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba2": ("decoder-only", tiny.MAMBA2),
     "lfm2": ("decoder-only", tiny.SHORT),
     "gemma4": ("decoder-only", tiny.GEMMA4_SMALL),
+    "gemma4 with experts": ("decoder-only", tiny.GEMMA4_EXPERTS),
     "shared_keys": ("decoder-only", tiny.SHARED_KEYS),
 }
 

@@ -268,6 +268,15 @@ GEMMA4_SMALL: dict[str, Any] = {  # reads its tokens again in every layer, as th
     "shared_kv_d_ff": 30,
     "layer_input_dim": 5,
 }
+GEMMA4_EXPERTS: dict[str, Any] = {
+    **GEMMA4,
+    "n_experts": 4,
+    "experts_per_token": 2,
+    "d_expert": 10,
+    "d_shared_expert": 24,
+    "shared_expert_gate": False,
+    "expert_norms": True,
+}
 GEMMA4_SHORT: dict[str, Any] = {
     **GEMMA4,
     "n_decoder_layers": 2,

@@ -55,6 +55,7 @@ class ModelConfig(Options):
             n_experts=None,
             d_expert=None,
             d_shared_expert=None,
+            expert_norms=False,
             expert_layers=None,
             router_bias=False,
             shared_kv_d_ff=None,

@@ -29,6 +29,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.SHARED_KEYS),
     ("decoder-only", tiny.GEMMA4),
     ("decoder-only", tiny.GEMMA4_SMALL),
+    ("decoder-only", tiny.GEMMA4_EXPERTS),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
@@ -143,7 +144,8 @@ def test_the_stream_goes_past_each_sublayer(name: str, options: dict[str, Any]) 
             )
             sandwich = options.get("norm_order") == "sandwich"
             before = ["norm"] if sandwich or (options.get("norm_order") == "pre" and not bare) else []
-            before = [] if sublayer == ["layer_input"] else before
+            inside = sublayer == ["feedforward"] and options.get("expert_norms", False)
+            before = [] if sublayer == ["layer_input"] or inside else before
             expected = [*before, *sublayer, *(["norm"] if sandwich else [])]
             assert passed == expected
         assert box.inside in ("", *keys)

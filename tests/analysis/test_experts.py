@@ -37,7 +37,10 @@ def test_more_experts_are_stored_but_not_used() -> None:
         mixture(MISTRAL, 2, 3)
 
 
-@pytest.mark.parametrize("options", [tiny.MIXTRAL, {**tiny.QWEN2_MOE, "n_decoder_layers": 4, "expert_layers": (1, 3)}])
+@pytest.mark.parametrize(
+    "options",
+    [tiny.MIXTRAL, {**tiny.QWEN2_MOE, "n_decoder_layers": 4, "expert_layers": (1, 3)}, tiny.GEMMA4_EXPERTS],
+)
 def test_a_model_that_has_experts_is_counted_with_them(options: dict[str, Any]) -> None:
     """Against the model itself: all parameters, and those left when every layer has only as many experts as are used."""
     config = tiny.config("decoder-only", **options)
@@ -46,12 +49,15 @@ def test_a_model_that_has_experts_is_counted_with_them(options: dict[str, Any]) 
     assert found.total == sum(parameters(config).values()) == count_parameters(config)
     used = replace(config, n_experts=config.experts_per_token)
     n_layers, idle = config.n_expert_layers, (config.n_experts or 0) - config.experts_per_token
-    assert found.active == count_parameters(used) + n_layers * idle * config.d_model  # all rows of the router
+    rows = config.d_model + config.expert_norms  # all rows of the router, and numbers by which weights are multiplied
+    assert found.active == count_parameters(used) + n_layers * idle * rows
     assert model_cost(config, 5).rule_of_thumb(10) == 60 * found.active
     assert own_mixture(config.without_experts()) is None
 
 
-@pytest.mark.parametrize("options", [tiny.MIXTRAL, {**tiny.QWEN2_MOE, "n_decoder_layers": 3, "bias": True}])
+@pytest.mark.parametrize(
+    "options", [tiny.MIXTRAL, {**tiny.QWEN2_MOE, "n_decoder_layers": 3, "bias": True}, tiny.GEMMA4_EXPERTS]
+)
 def test_multiplications_are_those_of_the_products_that_are_computed(options: dict[str, Any]) -> None:
     """Every linear layer of the feed-forward sublayers is watched: rows x inputs x outputs, and a weight for each output."""
     model, n = tiny.model("decoder-only", **options), 7
@@ -66,6 +72,6 @@ def test_multiplications_are_those_of_the_products_that_are_computed(options: di
             module.register_forward_hook(watch)
     model(tiny.ids(n))
     config = model.config
-    weighed = config.experts_per_token + (config.d_shared_expert is not None)
+    weighed = config.experts_per_token + (config.d_shared_expert is not None and config.shared_expert_gate)
     found = forward_pass(config, n).feedforward
     assert found == counted + config.n_expert_layers * n * weighed * config.d_model

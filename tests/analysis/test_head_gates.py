@@ -21,6 +21,7 @@ KINDS_OF_MODEL = {
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
+    "Gemma 4 with experts": dict(architecture="decoder-only", **tiny.GEMMA4_EXPERTS),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
 }
 

@@ -43,6 +43,7 @@ MODELS = {
     "encoder, pre": ("encoder-only", PRE),
     "llama": ("decoder-only", tiny.LLAMA),
     "gemma4": ("decoder-only", tiny.GEMMA4_SHORT),
+    "gemma4 experts": ("decoder-only", {**tiny.GEMMA4_EXPERTS, **tiny.GEMMA4_SHORT}),
     "gemma4 small": ("decoder-only", {**tiny.GEMMA4_SHORT, "layer_input_dim": 5}),
     "shared keys": ("decoder-only", {**tiny.QWEN3, "kv_layers": (0, 0)}),
     "gemma": ("decoder-only", tiny.GEMMA),
@@ -219,7 +220,8 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
                 if post:
                     x, was = frozen(norm, x, was), norm(was.float()).double()
             read = entering if block.residual == "parallel" else was.float()
-            read = block.feedforward_norm(read) if block.norm_order in ("pre", "sandwich") else read
+            before = block.feedforward_norm if block.norm_order in ("pre", "sandwich") else None
+            read = read if before is None else before(read)
             wrote = block.feedforward(read[None, None])[0, 0].double()
             if (output := outputs(block, "feedforward", block.feedforward_norm)) is not None:
                 wrote = output(wrote.float()).double()

@@ -27,6 +27,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
+    "Gemma 4 with experts": dict(architecture="decoder-only", **tiny.GEMMA4_EXPERTS),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
     "OPT": dict(architecture="decoder-only", **tiny.OPT),

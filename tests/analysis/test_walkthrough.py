@@ -21,6 +21,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.SHARED_KEYS),
     ("decoder-only", tiny.GEMMA4),
     ("decoder-only", tiny.GEMMA4_SMALL),
+    ("decoder-only", tiny.GEMMA4_EXPERTS),
     ("decoder-only", tiny.NEOX),
     ("decoder-only", tiny.OLMO2),
     ("decoder-only", tiny.QWEN2_MOE),

@@ -44,6 +44,7 @@ REFUSED = {
     "gpt-oss": "sinks",
     "gemma4": "wide_layers",
     "gemma4-small": "layer_input_dim",
+    "gemma4-experts": "n_experts",
     "shared-keys": "kv_layers",
     "shared-keys-post": "kv_layers",
     "sinks-encoder-decoder": "sinks",

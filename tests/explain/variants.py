@@ -69,6 +69,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "score_cap": 0.5, "logit_cap": 1.0}),
     "sandwich-encoder-decoder": ("encoder-decoder", dict(norm_order="sandwich", final_norm=True)),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
+    "gemma4-experts": ("decoder-only", {**tiny.GEMMA4_EXPERTS, "sliding_window": 30}),
     "attention-gate": ("decoder-only", {**tiny.QWEN3, "attention_gate": True}),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "sinks-encoder-decoder": (

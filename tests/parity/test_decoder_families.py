@@ -91,6 +91,7 @@ GEMMA4_SMALL: dict[str, Any] = dict(
     hidden_size_per_layer_input=6,
     rms_norm_eps=3e-2,  # as of DELTA: what the norms make large here is small
 )
+GEMMA4_EXPERTS: dict[str, Any] = dict(enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=12)
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "phi3": ("Phi3", "ForCausalLM", LLAMA),
     "starcoder2": ("Starcoder2", "ForCausalLM", LLAMA),
@@ -351,6 +352,8 @@ def scaled(folder: Path) -> Path:
     for name in stored:
         if name.endswith("layer_scalar"):
             stored[name] = 0.6 + torch.rand(1, generator=generator)
+        elif name.endswith(("router.scale", "per_expert_scale")):
+            stored[name] = 0.6 + torch.rand(stored[name].shape, generator=generator)
         elif name.endswith(
             "q_norm.weight"
         ):  # scores are products as they are: of a usual size, so that they round alike
@@ -555,6 +558,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
         ),
     ),
     ("gemma4_text", dict(hidden_size_per_layer_input=6, rms_norm_eps=3e-2)),
+    ("gemma4_text", GEMMA4_EXPERTS),
+    ("gemma4_text", dict(GEMMA4_EXPERTS, num_kv_shared_layers=2, top_k_experts=5, output_hidden_states=True)),
+    ("gemma4_text", dict(GEMMA4_EXPERTS, hidden_size_per_layer_input=6, attention_k_eq_v=False, rms_norm_eps=3e-2)),
     ("gemma4_text", dict(GEMMA4_SMALL, attention_k_eq_v=False, num_key_value_heads=1)),
     ("gemma4_text", dict(GEMMA4_SMALL, hidden_size_per_layer_input=3, hidden_activation="silu")),
     ("gemma4_text", dict(num_kv_shared_layers=2, use_double_wide_mlp=True, output_hidden_states=True)),
@@ -708,7 +714,20 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "vocab_size_per_layer_input=7: it must be vocab_size",
     ),
     ("gemma4_text", dict(hidden_size_per_layer_input=-8), "hidden_size_per_layer_input=-8: it must be a whole number"),
-    ("gemma4_text", dict(enable_moe_block=True), "enable_moe_block=true: supported is false"),
+    ("gemma4_text", dict(enable_moe_block=1), "enable_moe_block=1: it must be true or false"),
+    ("gemma4_text", dict(enable_moe_block=True), "num_experts=null: it must be a whole number"),
+    ("gemma4_text", dict(GEMMA4_EXPERTS, top_k_experts=6), "top_k_experts=6: it must not be above num_experts"),
+    ("gemma4_text", dict(GEMMA4_EXPERTS, num_experts=10**6), "num_experts=1000000: the file of weights has fewer"),
+    (
+        "gemma4_text",
+        dict(GEMMA4_EXPERTS, moe_intermediate_size=0),
+        "moe_intermediate_size=0: it must be a whole number",
+    ),
+    (
+        "gemma4_text",
+        dict(GEMMA4_EXPERTS, use_double_wide_mlp=True, num_kv_shared_layers=2),
+        "use_double_wide_mlp=true: not with experts",
+    ),
     (
         "gemma4_text",
         dict(num_kv_shared_layers=4),

@@ -292,6 +292,12 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
         TraceError: it has none.
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
+    if found is None and getattr(block.feedforward, "norms", None) is not None:
+        raise TraceError(
+            "Nothing is normalised before all of {place}: its router, its experts and its shared expert have norms of their "
+            "own. Choose another sublayer.",
+            place=in_words(f"{at}.{kind}"),
+        )
     if found is None and block.norm_order == "none":
         raise TraceError("The layers of this model have no norms: choose another model.")
     if found is None:

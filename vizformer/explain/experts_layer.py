@@ -14,7 +14,16 @@ from vizformer.explain.experts_router import router_steps
 from vizformer.explain.feedforward_layer import network_steps
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Operand, Proof, Step, sizes
-from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
+from vizformer.explain.sublayer import (
+    OUTPUT_NORM,
+    ROWS,
+    Sublayer,
+    add_and_norm,
+    bias_of,
+    entry,
+    inner_norm,
+    norm_before,
+)
 from vizformer.messages import N_, Message
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
@@ -27,22 +36,35 @@ def experts_sublayer(at: Sublayer, network: MixtureOfExperts, site: str) -> list
 
     The networks are shown by choice: row i of choice c is token i in the expert that it chose as its c-th.
     """
-    x = at.read
-    numbers = mixture_numbers(x, network, at.trace, site)
+    numbers = mixture_numbers(at.read, network, at.trace, site)
     through = replace(at.proof(numbers.out), direct=False)
     steps = [
         *norm_before(at, through),
-        *router_steps(at, x, network, numbers, site),
-        *_networks(at, x, network, numbers, through),
-        _weighted_sum(at, numbers, through, last=network.shared is None, weighed=network.inputs_weighed),
+        *router_steps(at, network, numbers, site),
+        *_networks(at, network, numbers, through),
+        _weighted_sum(at, numbers, through, network),
     ]
+    if network.norms is not None:
+        steps.append(
+            inner_norm(
+                at.maker(through),
+                "mixed_norm",
+                N_("Experts, 8: normalise what they have found"),
+                OUTPUT_NORM,
+                network.norms.experts_output,
+                numbers.mixed,
+                ("O", "out"),
+                ("O", "out"),
+            )
+        )
     if network.shared is not None:
-        steps += shared_expert_steps(at, x, network.shared, network.shared_gate, numbers, site, through)
+        steps += shared_expert_steps(at, network, network.shared, numbers, site, through)
     return [*steps, *add_and_norm(at, numbers.out)]
 
 
-def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: MixtureNumbers, proof: Proof) -> list[Step]:
+def _networks(at: Sublayer, network: MixtureOfExperts, numbers: MixtureNumbers, proof: Proof) -> list[Step]:
     """Every token in its experts: the steps of a feed-forward network, its matrices others for each row."""
+    x = numbers.of_experts
     used, first = [int(e) for e in np.unique(numbers.chosen)], int(numbers.chosen[0, 0])
     gate, kind = expert(network, first).W_gate, network_activation(expert(network, first))
 
@@ -51,10 +73,14 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
         for part in ("hidden", "entering", "active", "inner", "out")
     )
     make = at.maker(proof, OF_CHOICES)
-    enters, read, entered = "X_i", "x[i]", x[0]
+    enters, read, entered = ("X_i", "x[i]", x[0]) if network.norms is None else ("R'_i", "entered[i]", x[0])
     if network.inputs_weighed:
-        enters, read, entered = r"G_{i,T_{i,c}} X_i", "(weights[i, e] * x[i])", numbers.weights[0, 0] * x[0]
-        read = "(weights[i, e] * x[i]).to(x.dtype)" if is_half(at.dtype) else read
+        enters, read, entered = (
+            rf"G_{{i,T_{{i,c}}}} {enters}",
+            f"(weights[i, e] * {read})",
+            numbers.weights[0, 0] * x[0],
+        )
+        read = f"{read}.to(x.dtype)" if is_half(at.dtype) else read
     last = "A" if gate is None else "B"
 
     def product(
@@ -99,6 +125,20 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
     )
     text = N_("{first} {second}", first=text, second=weighed) if network.inputs_weighed else text
     steps = [product("hidden", N_("Experts, 4: widen"), text, "in", enters, read, ("H", "hidden"), entered, hidden)]
+    if network.norms is not None:
+        steps.insert(
+            0,
+            inner_norm(
+                at.maker(proof),
+                "read",
+                N_("Experts: what they read"),
+                N_("The experts have a norm of their own, the same for all of them."),
+                network.norms.experts,
+                at.read,
+                ("X", "x"),
+                ("R'", "entered"),
+            ),
+        )
     if gate is not None:
         text = N_("A second matrix of each expert computes how far the gates of its numbers open.")
         title = N_("Experts, 4b: the gate")
@@ -153,11 +193,12 @@ def _by_choice(variable: str, letter: str, rows: str, used: list[int], *, bias: 
     )
 
 
-def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: bool, weighed: bool) -> Step:
-    """The outputs of a token's experts, each times its weight, but where the inputs were `weighed`; `last`: nothing is added."""
+def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, network: MixtureOfExperts) -> Step:
+    """The outputs of a token's experts, each times its weight, but where their inputs were weighed."""
+    last, normed, weighed = network.shared is None, network.norms is not None, network.inputs_weighed
     of_first = np.array([found.out[0, 0] for found in numbers.networks])
     result, half = numbers.out if last else numbers.mixed, is_half(at.dtype)
-    rounded = ".to(x.dtype)" if half and last else ""
+    rounded = ".to(x.dtype)" if half and (last or normed) else ""
     by = "" if weighed else "weights.gather(-1, chosen).T[..., None] * "
     total = f"({by}found).sum(0){rounded}"
     factors = np.ones_like(numbers.weights[0]) if weighed else numbers.weights[0]
@@ -179,15 +220,16 @@ def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: 
 
 def shared_expert_steps(
     at: Sublayer,
-    x: ndarray,
+    network: MixtureOfExperts,
     shared: FeedForward,
-    opening: nn.Linear | None,
     numbers: MixtureNumbers,
     site: str,
     proof: Proof,
 ) -> list[Step]:
-    """The network that all tokens go through, how much of it is let through (all where `opening` is None), and the sum."""
+    """The network that all tokens go through, how much of it is let through (all where there is no gate), and the sum."""
     assert numbers.shared is not None
+    assert numbers.shared_found is not None
+    x, opening = numbers.of_shared, network.shared_gate
     titles = {
         "hidden": N_("Shared expert, 1: widen"),
         "gate": N_("Shared expert, 1b: the gate"),
@@ -216,6 +258,17 @@ def shared_expert_steps(
         code=steps[-1].code.replace("out =", "shared =", 1),
         variable="shared",
     )
+    if network.norms is not None:
+        titles = {"read": N_("Shared expert: what it reads"), "norm": N_("Shared expert: normalise what it has found")}
+        text = N_("The shared expert has a norm of its own.")
+        of, make, found = network.norms, at.maker(proof), ("E'", "shared")
+        steps = [
+            inner_norm(make, "shared_read", titles["read"], text, of.shared, at.read, ("X", "x"), ("X'", "x")),
+            *steps,
+            inner_norm(
+                make, "shared_norm", titles["norm"], OUTPUT_NORM, of.shared_output, numbers.shared.out, found, found
+            ),
+        ]
     rounded = ".to(x.dtype)" if is_half(at.dtype) else ""
     if opening is None:
         return [
@@ -225,7 +278,7 @@ def shared_expert_steps(
                 N_("Experts and shared expert together"),
                 N_("What the shared expert has found is added to the weighted sum."),
                 r"O_i \leftarrow O_i + E'_i",
-                rf"O_{{0,0}} = {latex.number(numbers.mixed[0, 0])} + {latex.number(numbers.shared.out[0, 0])} = "
+                rf"O_{{0,0}} = {latex.number(numbers.found[0, 0])} + {latex.number(numbers.shared_found[0, 0])} = "
                 + latex.number(numbers.out[0, 0]),
                 "O",
                 numbers.out,

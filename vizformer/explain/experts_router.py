@@ -1,6 +1,7 @@
 """The router of a mixture of experts over all positions: scores, softmax, the choice, the weights."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -9,18 +10,19 @@ from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, set_cells
-from vizformer.explain.experts_numbers import MixtureNumbers
+from vizformer.explain.experts_numbers import MixtureNumbers, expert_factors
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Made, Operand, Proof, Step, sizes
-from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, entry, linear_code, linear_inputs
+from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, entry, inner_norm, linear_code, linear_inputs
 from vizformer.messages import N_
 from vizformer.model.experts import MixtureOfExperts
 
 OF_EXPERTS: tuple[Axis, ...] = ("queries", "experts")
 
 
-def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: MixtureNumbers, site: str) -> list[Step]:
+def router_steps(at: Sublayer, network: MixtureOfExperts, numbers: MixtureNumbers, site: str) -> list[Step]:
     """From the rows to the weights of the experts."""
+    x = numbers.of_router
     routing, n_experts, k = at.trace.routing(site), len(network.experts), network.k
     W, b, place = float64(network.router.weight).T, bias_of(network.router), in_words(site)
     biased = network.router.bias is not None
@@ -54,18 +56,34 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
         routing.weights,
         dtype=at.dtype,
     )
-    shared_out = Proof.compare(
-        N_("the weights of the experts recorded in {place}, without their factor", place=place),
-        numbers.shares,
-        routing.weights / network.scale,
-        dtype=at.dtype,
-    )
+    factors = expert_factors(network, numbers.chosen)
+    later = weighed if (factors == 1).all() else replace(weighed, direct=False)
     kept, shares = (_spread(part, numbers.chosen, n_experts) for part in (numbers.kept, numbers.shares))
     sigmoid = network.scores == "sigmoid"
     first, wide = int(numbers.chosen[0, 0]), ".float()" if is_half(at.dtype) else ""
     exponentials = np.exp(scores[0] - scores[0].max())
     make = at.maker(scored, OF_EXPERTS)
-    steps = [
+    steps: list[Step] = []
+    rows, read = "X", "x"
+    if network.norms is not None:
+        rows, read = rf"\frac{{R}}{{\sqrt{{{x.shape[1]}}}}}", f"(routed * {x.shape[1]}**-0.5)"
+        steps.append(
+            inner_norm(
+                at.maker(replace(scored, direct=False)),
+                "router_norm",
+                N_("Experts: what the router reads"),
+                N_(
+                    "The router has a norm of its own. What it makes is divided by √{width} below, so that the scores of a wide "
+                    "model stay small.",
+                    width=x.shape[1],
+                ),
+                network.norms.router,
+                at.read,
+                ("X", "x"),
+                ("R", "routed"),
+            )
+        )
+    steps += [
         make(
             "router",
             N_("Experts, 1: the router scores them"),
@@ -75,13 +93,13 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 n=n_experts,
                 k=k,
             ),
-            r"S = X W_\mathrm{router}" + (r" + b_\mathrm{router}" if biased else ""),
+            rf"S = {rows} W_\mathrm{{router}}" + (r" + b_\mathrm{router}" if biased else ""),
             entry("S", x[0], W[:, 0], b[0], scores[0, 0]),
             "S",
             scores,
-            f"router = x{linear_code(network.router, 'router')}",
+            f"router = {read}{linear_code(network.router, 'router')}",
             operands=(
-                Operand("X", N_("the input, one row per token"), x, ROWS),
+                Operand(rows, N_("the input, one row per token"), x, ROWS),
                 Operand(
                     r"W_\mathrm{router}", N_("the router's matrix, one column per expert"), W, ("features", "experts")
                 ),
@@ -173,26 +191,31 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 "G",
                 shares,
                 "weights = weights / weights.sum(-1, keepdim=True)",
-                proof=weighed if network.scale == 1 else shared_out,
+                proof=later,
                 meaning=N_("the weights: one row per token, one column per expert"),
             )
         )
-    if network.scale != 1:
-        factor = latex.number(network.scale)
+    if network.scale != 1 or network.expert_scales is not None:
+        factor, scales = latex.number(float(factors[0, 0])), network.expert_scales
+        one = scales is None
         steps.append(
             make(
                 "scaled",
                 N_("Experts, 3c: the weights times a factor"),
                 N_(
                     "All weights are multiplied by one number, so that the experts weigh more beside what is added as it is."
-                ),
-                rf"G \leftarrow {factor}\, G",
+                )
+                if one
+                else N_("Each weight is multiplied by a number that its expert has learned."),
+                rf"G \leftarrow {factor}\, G" if one else r"G_{i,e} \leftarrow s_e\, G_{i,e}",
                 rf"G_{{0,{first}}} = {factor} \cdot {latex.number(numbers.shares[0, 0])} = "
                 + latex.number(numbers.weights[0, 0]),
                 "G",
-                shares * network.scale,
-                f"weights = weights * {network.scale!r}",
+                _spread(numbers.weights, numbers.chosen, n_experts),
+                "weights = weights * "
+                + " * ".join([*([] if network.scale == 1 else [repr(network.scale)]), *([] if one else ["scales"])]),
                 proof=weighed,
+                inputs={} if scales is None else {"scales": scales.detach()},
                 meaning=N_("the weights: one row per token, one column per expert"),
             )
         )

@@ -71,6 +71,7 @@ class Block(nn.Module):
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
         self.feedforward: FeedForward | MixtureOfExperts = MixtureOfExperts(config) if experts else FeedForward(config)
+        normed = normed and not config.expert_norms  # the experts have their own
         self.feedforward_norm = norm(config) if normed and (config.last_norm or not last) else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None

@@ -7,6 +7,21 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
+from vizformer.model.norms import norm
+
+
+class ExpertNorms(nn.Module):
+    """RMSNorms inside of a mixture: what the router, the experts and the shared expert read, and what these two make.
+
+    The feed-forward then has no norm before all of it.
+
+    Source: Google DeepMind 2026, "Gemma 4", as `transformers` has it.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.router, self.experts, self.shared = norm(config), norm(config), norm(config)
+        self.experts_output, self.shared_output = norm(config), norm(config)
 
 
 class MixtureOfExperts(nn.Module):
@@ -17,7 +32,9 @@ class MixtureOfExperts(nn.Module):
 
     Where the config says so, p = sigmoid(x W_router); T are the k largest of p + c, c a number for each expert, or of those
     in the best groups (`preferred`); g_e is multiplied by a factor; the shared expert is added as it is; and
-    y = sum_{e in T} FFN_e(g_e x).
+    y = sum_{e in T} FFN_e(g_e x).  With `ExpertNorms` N and a learned number s_e for each expert
+
+    p = softmax(N_r(x) / sqrt(d_model) W_router),   y = N'(sum_{e in T} s_e g_e FFN_e(N(x))) + N''_out(FFN_shared(N''(x)))
 
     The softmax and the sum are computed in float32 where the model computes in less, and rounded once.  There is no loss
     here that keeps the experts equally busy: it belongs to training (Shazeer et al. 2017, section 4).
@@ -43,22 +60,28 @@ class MixtureOfExperts(nn.Module):
         self.shared = None if config.d_shared_expert is None else FeedForward(config, config.d_shared_expert)
         gated = self.shared is not None and config.shared_expert_gate
         self.shared_gate = nn.Linear(config.d_model, 1, bias=False) if gated else None
+        self.norms = ExpertNorms(config) if config.expert_norms else None
+        self.expert_scales = nn.Parameter(torch.ones(config.n_experts)) if config.expert_norms else None
 
     def forward(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass | None = None, name: str = ""
     ) -> Float[Tensor, "b n d_model"]:
         """`name` is the layer's place in the model, by which `run` knows the router's scores."""
-        scores = self.router(x)  # [b, n, n_experts]
+        of_router, of_experts, of_shared = self.read(x)
+        scores = self.router(of_router)  # [b, n, n_experts]
         scores = scores if run is None else run.router_scores(f"{name}.feedforward", scores)
         wide = _wide(scores)
         probabilities = (
             torch.sigmoid(wide) if self.scores == "sigmoid" else torch.softmax(wide, dim=-1)
         )  # [b, n, n_experts]
         weights, chosen = self.choose(probabilities)  # [b, n, k] each
-        out = self.mix(x.flatten(0, 1), weights.flatten(0, 1), chosen.flatten(0, 1)).reshape(x.shape)
+        out = self.mix(of_experts.flatten(0, 1), weights.flatten(0, 1), chosen.flatten(0, 1)).reshape(x.shape)
+        if self.norms is not None:
+            out = _wide(self.norms.experts_output(out.to(x.dtype)))
         opened = None  # [b, n, 1]: how much of the shared expert comes through
         if self.shared is not None:
-            found = _wide(self.shared(x))
+            made = self.shared(of_shared)
+            found = _wide(made if self.norms is None else self.norms.shared_output(made))
             opened = None if self.shared_gate is None else torch.sigmoid(self.shared_gate(x))
             out = out + (found if opened is None else _wide(opened) * found)
         if run is not None:
@@ -66,12 +89,19 @@ class MixtureOfExperts(nn.Module):
         y: Tensor = out.to(x.dtype)  # [b, n, d_model]
         return y
 
+    def read(self, x: Float[Tensor, "*n d_model"]) -> tuple[Float[Tensor, "*n d_model"], ...]:
+        """What the router, the experts and the shared expert read of x: x itself, or each through its norm."""
+        if self.norms is None:
+            return x, x, x
+        return self.norms.router(x) * x.shape[-1] ** -0.5, self.norms.experts(x), self.norms.shared(x)
+
     def choose(self, probabilities: Float[Tensor, "*n n_experts"]) -> tuple[Float[Tensor, "*n k"], Int[Tensor, "*n k"]]:
         """The weights of the chosen experts and their numbers, the most preferred first."""
         chosen = self.preferred(probabilities).topk(self.k, dim=-1).indices
         weights = probabilities.gather(-1, chosen)
         weights = weights / weights.sum(-1, keepdim=True) if self.renormalised else weights
-        return (weights if self.scale == 1 else weights * self.scale), chosen
+        weights = weights if self.scale == 1 else weights * self.scale
+        return (weights if self.expert_scales is None else weights * self.expert_scales[chosen]), chosen
 
     def preferred(self, probabilities: Float[Tensor, "*n n_experts"]) -> Float[Tensor, "*n n_experts"]:
         """By what experts are chosen: p + c, and -inf outside of the best groups.

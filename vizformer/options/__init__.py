@@ -141,6 +141,16 @@ class Options(
                 "first_norm=False: only one stack alone with norm_order='pre', embedding_norm=True and "
                 "residual='sequential' can do without it; take True"
             )
+        if self.expert_norms and (
+            (self.norm, self.norm_order) != ("rms_norm", "sandwich")
+            or self.d_shared_expert is None
+            or self.shared_expert_gate
+            or self.expert_layers is not None
+        ):
+            yield N_(
+                "expert_norms=True: this is an option of norm='rms_norm', norm_order='sandwich', with d_shared_expert, "
+                "shared_expert_gate=False and experts in all layers; leave it out"
+            )
         if self.decoder_positions_after_norm and not (
             self.stack_inputs == "own" and self.embedding_norm and self.positions == "learned"
         ):

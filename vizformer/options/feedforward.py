@@ -58,6 +58,8 @@ class FeedForwardOptions(CommonOptions):
         d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
             multiplied by a number between 0 and 1, for each token another (Qwen2-MoE); None: there is none.
         shared_expert_gate: whether it is multiplied so; otherwise it is added as it is (DeepSeek).
+        expert_norms: whether router, experts and shared expert each read the stream by a norm of their own, what these two
+            make is normalised before the sum, and the weight of each expert is multiplied by a number of its own (Gemma 4).
         expert_layers: the layers that have experts, counted from 0, in order; the others have one network of width d_ff;
             None: all.
     """
@@ -80,6 +82,7 @@ class FeedForwardOptions(CommonOptions):
     d_expert: Count | None = None
     d_shared_expert: Count | None = None
     shared_expert_gate: bool = True
+    expert_norms: bool = False
     expert_layers: Layers | None = None
 
     def has_experts(self, layer: int) -> bool:
@@ -197,6 +200,10 @@ class FeedForwardOptions(CommonOptions):
             )
         if self.d_shared_expert is not None:
             yield N_("all tokens go through a shared expert of width {width}", width=f"{self.d_shared_expert:,}")
+        if self.expert_norms:
+            yield N_(
+                "router, experts and shared expert have norms of their own; a number of each expert multiplies its weight"
+            )
         if self.n_experts is not None and self.expert_weights == "probabilities":
             yield N_("the weights of the chosen experts are not brought to the sum 1")
         if self.expert_inputs_weighed:
@@ -206,7 +213,7 @@ class FeedForwardOptions(CommonOptions):
 
     def without_meaning(self) -> Iterator[str]:
         if self.n_experts is None:
-            yield from ("experts_per_token", "expert_weights", "expert_scale", "expert_inputs_weighed")
+            yield from ("experts_per_token", "expert_weights", "expert_scale", "expert_inputs_weighed", "expert_norms")
             yield from (name for name in FeedForwardOptions.__annotations__ if name.startswith("router_"))
         if self.d_shared_expert is None:
             yield "shared_expert_gate"

@@ -135,6 +135,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
     attention, feedforward, norm = d + heads, d + numbers * config.d_ff, 0 if config.norm_order == "none" else d
     networks = config.experts_per_token + (config.d_shared_expert is not None)
     experts = d + numbers * config.active_d_ff + networks * d + (config.n_experts or 0)
+    experts += 4 * d if config.expert_norms else 0  # five norms inside, and none before
     cross = config.architecture == "encoder-decoder"
     encoder_layer = attention + feedforward + 2 * norm
     decoder_layer = encoder_layer + (attention + norm if cross else 0)

@@ -90,7 +90,7 @@ def count(sizes: Sizes) -> Counted:
 
 def experts_parameters(config: ModelConfig) -> int:
     """Parameters of the feed-forward of a layer with E experts: the router's E d (with a bias or a correction, E more
-    each), the networks, and the shared one's gate.
+    each), the networks, the shared one's gate, and the norms inside, 5 d and E.
 
     Raises:
         ValueError: the config has none.
@@ -101,7 +101,8 @@ def experts_parameters(config: ModelConfig) -> int:
         config.d_model + config.network_parameters(config.expert_width) + config.router_bias + config.router_correction
     )
     shared, gate = config.d_shared_expert, config.d_model if config.shared_expert_gate else 0
-    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + gate)
+    inside = 5 * config.d_model + config.n_experts if config.expert_norms else 0
+    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + gate) + inside
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ RENAMED = {
     r"\.experts\.(\d+)\.w3\.": r".experts.\1.up_proj.",
     r"\.experts\.(\d+)\.w2\.": r".experts.\1.down_proj.",
 }
-_FUSED = re.compile(r"(?P<layer>.*\.mlp)\.experts\.gate_up_proj")
+_FUSED = re.compile(r"(?P<layer>.*)\.experts\.gate_up_proj")
 _SINGLE = re.compile(r"(?P<layer>.*\.mlp)\.experts\.\d+\.\w+\.weight")
 
 
@@ -35,6 +35,7 @@ def experts(
     names: Collection[str],
     *,
     number: str = "num_experts",
+    used: str = "num_experts_per_tok",
     width: str = "",
     renormalised: bool | None = None,
     none: bool = False,
@@ -42,19 +43,19 @@ def experts(
 ) -> Options:
     """The options of a mixture of experts, beside `options`.
 
-    `number` is the field of how many there are, `width` that of an expert's width (empty: they are as wide as d_ff).
-    `renormalised` says how the chosen ones are weighed (None: norm_topk_prob does), `none` whether the number may be 0,
-    and `layers` which layers have experts (None: all).
+    `number` is the field of how many there are, `used` that of how many a token goes through, `width` that of an expert's
+    width (empty: they are as wide as d_ff).  `renormalised` says how the chosen ones are weighed (None: norm_topk_prob
+    does), `none` whether the number may be 0, and `layers` which layers have experts (None: all).
     """
-    used, weighs = fields.size("num_experts_per_tok"), renormalised
+    k, weighs = fields.size(used), renormalised
     weighs = fields.flag("norm_topk_prob") if weighs is None else weighs
     d_expert = fields.size(width) if width else options["d_ff"]
     if none and fields.value(number) == 0 and type(fields.value(number)) is int:
         return {}
     n, depth = fields.size(number), options["n_decoder_layers"]
     sparse = range(depth) if layers is None else layers
-    if used > n:
-        fields.refuse("num_experts_per_tok", "it must not be above {field}", field=number)
+    if k > n:
+        fields.refuse(used, "it must not be above {field}", field=number)
     alone = bool(names) and not any(_FUSED.fullmatch(name) for name in names)
     # before a model of so many networks is thought of
     if n * len(sparse) > (min(len(names), MOST_EXPERTS) if alone else MOST_EXPERTS):
@@ -66,7 +67,7 @@ def experts(
         return {}
     return {
         "n_experts": n,
-        "experts_per_token": used,
+        "experts_per_token": k,
         "expert_weights": "renormalised" if weighs else "probabilities",
         "d_expert": None if d_expert == options["d_ff"] else d_expert,
         "expert_layers": None if len(sparse) == depth else tuple(sparse),

@@ -6,7 +6,8 @@ that it would have if all turned ("proportional"):
     theta^(-2m/d) = theta'^(-2m/t),   theta' = theta^(t/d),   t of d numbers turned
 
 which is a turn of the first t numbers by another base, after these are brought to the front.  In the small models every
-layer reads its tokens again (`vizformer.model.layer_input`).
+layer reads its tokens again (`vizformer.model.layer_input`); in one model experts stand beside its network, which is the
+shared expert of the model here (`vizformer.model.experts.ExpertNorms`).
 
 Source: Google DeepMind 2026, "Gemma 4", and the weights published with it, as `transformers` has them.
 """
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vizformer.checkpoints.hugging_face.experts_like import experts, network
 from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -44,6 +46,12 @@ _AGAIN = {
     "per_layer_projection": ["layer_input.W_out"],
     "post_per_layer_input_norm": ["layer_input_norm"],
 }
+_NORMS_INSIDE = {
+    "pre_feedforward_layernorm": "shared",
+    "post_feedforward_layernorm_1": "shared_output",
+    "pre_feedforward_layernorm_2": "experts",
+    "post_feedforward_layernorm_2": "experts_output",
+}
 _TABLES = {
     "embed_tokens_per_layer.weight": "layer_input_tables.table.weight",
     "per_layer_model_projection.weight": "layer_input_tables.W.weight",
@@ -61,8 +69,6 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         fields.ignore("vocab_size_per_layer_input")
     elif fields.size("vocab_size_per_layer_input") != fields.size("vocab_size"):
         fields.refuse("vocab_size_per_layer_input", "it must be vocab_size: every layer reads all tokens again")
-    fields.only("enable_moe_block", False)
-    fields.ignore("num_experts", "top_k_experts", "moe_intermediate_size")
     fields.only("partial_rotary_factor", None)
     wide, wide_kv = _wide(fields, full)
     options, has_head = decoder(
@@ -73,6 +79,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         activation="hidden_activation",
     )
     options |= _shared(fields, n_layers, set(sliding), options["d_ff"])
+    options |= _experts(fields, options, names)
     of_keys, makers = fields.flag("attention_k_eq_v"), options.get("kv_layers") or range(n_layers)
     values = {name for name in names if name.endswith(".v_proj.weight")}
     if names and any(
@@ -222,14 +229,49 @@ def _shared(fields: Fields, n_layers: int, sliding: Collection[int], d_ff: int) 
     return wider | {"kv_layers": (*own, *(makes[layer in sliding][-1] for layer in range(first, n_layers)))}
 
 
+def _experts(fields: Fields, options: Options, names: Collection[str]) -> Options:
+    """Those of every layer, and the network beside them as their shared expert; none without enable_moe_block."""
+    if not fields.flag("enable_moe_block"):
+        fields.ignore("num_experts", "top_k_experts", "moe_intermediate_size")
+        return {}
+    if "shared_kv_d_ff" in options:
+        fields.refuse("use_double_wide_mlp", "not with experts: one width of their shared expert is supported")
+    found = experts(
+        fields, options, names, used="top_k_experts", width="moe_intermediate_size", renormalised=True,
+    )  # fmt: skip
+    own: Options = {"d_shared_expert": options["d_ff"], "shared_expert_gate": False, "expert_norms": True}
+    return {**found, **own} if found else {}
+
+
+def _mixture(config: ModelConfig, layer: int) -> list[Part]:
+    """Router, experts, the network beside them, and their norms."""
+    theirs, ours = f"layers.{layer}", f"decoder.layers.{layer}.feedforward"
+    each = [f"{ours}.experts.{e}" for e in range(config.n_experts or 0)]
+    inner = tuple(f"{expert}.{name}.weight" for expert in each for name in ("W_gate", "W_in"))
+    single = {
+        "router.proj.weight": "router.weight",
+        "router.scale": "norms.router.weight",
+        "router.per_expert_scale": "expert_scales",
+        **{f"{name}.weight": f"norms.{own}.weight" for name, own in _NORMS_INSIDE.items()},
+    }
+    return [
+        *(Part(f"{theirs}.{name}", (f"{ours}.{own}",)) for name, own in single.items()),
+        Part(f"{theirs}.experts.gate_up_proj", inner, matrices=len(each)),
+        Part(f"{theirs}.experts.down_proj", tuple(f"{expert}.W_out.weight" for expert in each), matrices=len(each)),
+        *network(f"{theirs}.mlp", f"{ours}.shared"),
+    ]
+
+
 def _weights(config: ModelConfig) -> list[Part]:
-    again = config.layer_input_dim is not None
-    parts = tensors(config, {**FOUR_NORMS, **OUT, **FEEDFORWARD, **(_AGAIN if again else {})})
+    again, mixed = config.layer_input_dim is not None, config.n_experts is not None
+    layered = {**FOUR_NORMS, **OUT, **({} if mixed else FEEDFORWARD), **(_AGAIN if again else {})}
+    parts = tensors(config, {name: own for name, own in layered.items() if not (mixed and name in _NORMS_INSIDE)})
     parts += [Part(theirs, (ours,)) for theirs, ours in _TABLES.items()] if again else []
     kinds = ("weight", "bias") if config.qkv_bias else ("weight",)
     for layer in range(config.n_decoder_layers):
         own, theirs, ours = config.of_layer(layer), f"layers.{layer}", f"decoder.layers.{layer}"
         parts.append(Part(f"{theirs}.layer_scalar", (f"{ours}.scale_weight",)))
+        parts += _mixture(config, layer) if mixed else []
         modules = {"q_proj": ("W_Q", own.n_heads), "q_norm": ("q_norm", 1)}
         if config.kv_layer(layer) == layer:
             modules |= {"k_proj": ("W_K", own.kv_heads), "k_norm": ("k_norm", 1), "v_proj": ("W_V", 0)}

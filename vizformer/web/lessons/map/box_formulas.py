@@ -37,21 +37,26 @@ def _feedforward(config: ModelConfig) -> str:
 
 
 def _experts(config: ModelConfig) -> str:
-    """The networks that the router chooses, and the one that all go through."""
+    """The networks that the router chooses, and the one that all go through; N of their own norms, each another one."""
+    read, routed = ("N(x)", r"\frac{1}{\sqrt{d}}\, N(x)") if config.expert_norms else ("x", "x")
     corrected = "(p + c)" if config.router_correction else "p"
     kept = rf"\operatorname{{top}}_{{{config.experts_per_token}}} {corrected}"
     weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
     if config.expert_scale != 1:
         weight = rf"{config.expert_scale:g}\, {weight}"
-    found = rf"{weight}\, \operatorname{{FFN}}_e(x)"
+    weight = rf"s_e\, {weight}" if config.expert_norms else weight
+    found = rf"{weight}\, \operatorname{{FFN}}_e({read})"
     if config.expert_inputs_weighed:
         found = rf"\operatorname{{FFN}}_e({weight}\, x)"
     summed = rf"\sum_{{e \,\in\, {kept}}} {found}"
     bias = r" + b_\text{router}" if config.router_bias else ""
     opened = r"\sigma(x w)\, " if config.shared_expert_gate else ""
-    shared = rf" + {opened}\operatorname{{FFN}}_\text{{shared}}(x)" if config.d_shared_expert is not None else ""
+    shared = rf"{opened}\operatorname{{FFN}}_\text{{shared}}({read})"
+    if config.expert_norms:
+        summed, shared = rf"N\Bigl({summed}\Bigr)", rf"N({shared})"
+    shared = f" + {shared}" if config.d_shared_expert is not None else ""
     scored = r"\sigma" if config.router_scores == "sigmoid" else r"\operatorname{softmax}"
-    written = rf"p = {scored}(x W_\text{{router}}{bias}) \\ {summed}{shared}"
+    written = rf"p = {scored}({routed} W_\text{{router}}{bias}) \\ {summed}{shared}"
     return rf"\begin{{gathered}} {written} \end{{gathered}}"
 
 

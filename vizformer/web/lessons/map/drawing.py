@@ -202,6 +202,7 @@ def about(box: Box, config: ModelConfig) -> str:
         "by_root": kind == "embedding" and config.embedding_scale == 1 and scaled,
         "some_rotate": kind == "rotation" and config.rope_layers is not None,
         "shared_expert": experts and config.d_shared_expert is not None,
+        "expert_norms": experts and config.expert_norms,
         "some_experts": experts and config.expert_layers is not None,
     }
     said = [lab.text(f"boxes.{kind}.about", form=forms.get(kind), **values)]
