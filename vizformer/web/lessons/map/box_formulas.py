@@ -54,7 +54,8 @@ def _experts(config: ModelConfig) -> str:
     shared = rf"{opened}\operatorname{{FFN}}_\text{{shared}}({read})"
     if config.expert_norms:
         summed, shared = rf"N\Bigl({summed}\Bigr)", rf"N({shared})"
-    shared = f" + {shared}" if config.d_shared_expert is not None else ""
+    apart = r" \\ {}" if config.expert_norms else ""  # a line of its own: the formula is wide
+    shared = f"{apart} + {shared}" if config.d_shared_expert is not None else ""
     scored = r"\sigma" if config.router_scores == "sigmoid" else r"\operatorname{softmax}"
     written = rf"p = {scored}({routed} W_\text{{router}}{bias}) \\ {summed}{shared}"
     return rf"\begin{{gathered}} {written} \end{{gathered}}"
