@@ -89,7 +89,8 @@ def test_the_total_effect_is_that_of_the_ablation(model, text):
             (effect,) = sweep(checkpoint, trace, found.position, found.token, parts=[part], loss=False)
             assert one.total == pytest.approx(-effect.logit, abs=1e-4)
             before = float(trace.logits[found.position].double().softmax(-1)[found.token])
-            assert one.probability == pytest.approx(before + effect.probability, abs=1e-6)
+            # a probability moves by at most a quarter of what its logit does
+            assert one.probability == pytest.approx(before + effect.probability, abs=0.25e-4)
             compared += 1
     assert compared >= 3
 
