@@ -214,7 +214,7 @@ def test_one_who_leaves_does_not_stop_the_others(monkeypatch):
         raise library.StoppedError(N_("The download was stopped. What had come is kept."))
 
     monkeypatch.setattr(library, "fetch", fetch)
-    monkeypatch.setattr(hub, "_session", lambda: who[0])
+    monkeypatch.setattr(hub.session_folders, "current", lambda: who[0])
     hub.start("owner/shared")
     download = hub.look("owner/shared")
     who[0] = "b"

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from vizformer import figures
 from vizformer.assets import app_root
 from vizformer.components import mask
+from vizformer.context_value import held
 from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
@@ -166,7 +167,7 @@ def test_a_csv_of_too_many_values_is_not_offered_and_says_what_is(monkeypatch, m
 
 def test_a_file_is_made_in_the_language_of_the_reader_who_asked_for_it() -> None:
     drawn = downloads.Picture("head", "", lambda: figures.attention_heatmap(np.eye(2), ["a", "b"], ["a", "b"]))
-    with i18n.speaking("zh_CN"):
+    with held(i18n.SPEAKING, "zh_CN"):
         make = downloads._made(drawn, "csv")
     assert "query" in downloads._made(drawn, "csv")().decode()
     for _ in range(2):  # it may be made again, outside of any page

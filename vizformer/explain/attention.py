@@ -143,7 +143,12 @@ def _projections(o: Operands) -> list[Step]:
             o.source,
             o.k_projected if o.last else o.k_recomputed,
             N_("Keys: what each position offers to be found by"),
-            _lent(o)
+            N_(
+                "This layer makes no keys and no values: it reads those of {layer}. They were made there, of the {n_k} rows that "
+                "enter that layer, by its matrices, and a cache keeps them once for all layers that read them.",
+                layer=_layer(o),
+                n_k=o.n_k,
+            )
             if o.site.lender is not None
             else N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)
             if len(o.sharers) == 1
@@ -178,16 +183,6 @@ def _projections(o: Operands) -> list[Step]:
 def _layer(o: Operands) -> Message:
     """The layer that makes keys and values."""
     return in_words(o.site.maker.name.removesuffix(".self"))
-
-
-def _lent(o: Operands) -> Message:
-    """What is said of keys that an earlier layer has made."""
-    return N_(
-        "This layer makes no keys and no values: it reads those of {layer}. They were made there, of the {n_k} rows that "
-        "enter that layer, by its matrices, and a cache keeps them once for all layers that read them.",
-        layer=_layer(o),
-        n_k=o.n_k,
-    )
 
 
 def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title: Message, text: Message) -> Step:

@@ -8,6 +8,7 @@ that can.  The alternatives of published tokenizers that are neither are listed.
 Source: github.com/kkos/oniguruma, doc/RE; Davis et al. 2018, "The Impact of Regular Expression Denial of Service".
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -185,7 +186,7 @@ class _Reader:
             items = self.sequence()
             if _cost(items) == "quadratic" and len(items) > 1:
                 repeats = can_fail = True
-            ways += max(1, _ways(items))
+            ways += max(1, math.prod(item.ways for item in items))
             repeats = repeats or any(item.repeats for item in items)
             often = often or any(item.often for item in items)
             nullable = nullable or not any(item.can_fail for item in items)
@@ -234,10 +235,3 @@ class _Reader:
         elif following == "u":
             self.place += 4
         return following in "bBAzZ"
-
-
-def _ways(items: list[_Item]) -> int:
-    ways = 1
-    for item in items:
-        ways *= item.ways
-    return ways

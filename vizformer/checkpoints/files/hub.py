@@ -80,7 +80,13 @@ def fetch(name: str, progress: Progress | None = None, accept: Callable[[int], N
     try:
         with _in_words(name):
             if is_offline_mode():
-                raise _unasked(name)
+                raise _UnreachableError(
+                    CheckpointError(
+                        "{name} has not been fetched before, and HF_HUB_OFFLINE forbids to ask the hub. Unset it, or give "
+                        "the path of a folder.",
+                        name=name,
+                    )
+                )
             return _fetched(name, repository, revision, progress, accept)
     except StoppedError:
         raise
@@ -182,16 +188,6 @@ class _UnreachableError(Exception):
     def __init__(self, error: CheckpointError) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def _unasked(name: str) -> _UnreachableError:
-    return _UnreachableError(
-        CheckpointError(
-            "{name} has not been fetched before, and HF_HUB_OFFLINE forbids to ask the hub. Unset it, or give the "
-            "path of a folder.",
-            name=name,
-        )
-    )
 
 
 def _bar(progress: Progress, accept: Callable[[int], None] | None) -> Any:

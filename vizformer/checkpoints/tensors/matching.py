@@ -1,7 +1,7 @@
 """The tensors of a file held against those that a config needs: the fate of each."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -11,22 +11,18 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
 from vizformer.checkpoints.tensors.report import Fate, TensorFate
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
+from vizformer.context_value import held
 from vizformer.messages import N_, Message
 
 _HEARD: ContextVar[Callable[[int], None] | None] = ContextVar("heard", default=None)
 
 
-@contextmanager
-def hearing_reads(heard: Callable[[int], None]) -> Iterator[None]:
+def hearing_reads(heard: Callable[[int], None]) -> AbstractContextManager[None]:
     """Has `heard` called with the bytes of each tensor that this thread reads; what it raises ends the reading.
 
     A model that is opened reads each of its tensors twice: to look for NaN, and to place its numbers.
     """
-    before = _HEARD.set(heard)
-    try:
-        yield
-    finally:
-        _HEARD.reset(before)
+    return held(_HEARD, heard)
 
 
 @dataclass(frozen=True)

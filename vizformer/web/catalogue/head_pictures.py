@@ -30,12 +30,6 @@ QUICK = 1024  # tokens up to which a page waits for it: about a second
 TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
 
 
-def _left_blocked(rollout: ndarray, reasons: ndarray) -> ndarray:
-    """The reasons of cells that stay 0: what no head of a layer reads can come to a row by way of the layers below."""
-    blocked: ndarray = reasons * (rollout == 0)
-    return blocked
-
-
 @cached
 def together(subject: Subject, kind: Kind, over: Over, without: Without, layer: int) -> HeadsPayload:
     """The heads of each layer as one map; where those of all layers do not fit, small maps of all and the map of one.
@@ -54,7 +48,8 @@ def together(subject: Subject, kind: Kind, over: Over, without: Without, layer: 
     small, small_why, maps, why = [], [], {}, {}
     for index, found in enumerate(aggregates(trace, kind, over)):
         blocked = reasons[index] if reasons.ndim == 3 else reasons
-        blocked = _left_blocked(found, blocked) if over == "rollout" else blocked
+        if over == "rollout":  # what no head of a layer reads can come to a row by way of the layers below
+            blocked = blocked * (found == 0)
         small.append(thumbnails(found)[None])
         small_why.append(pool(blocked, np.minimum))
         if whole or index == layer:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
+from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.file_stamp import stamp_of_files
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
@@ -123,7 +122,7 @@ def start(name: str) -> None:
     with _DESK.lock:
         current = _DESK.downloads.get(name)
         if current is not None and not current.done and not current.stopped:
-            current.waiting.add(_session())
+            current.waiting.add(session_folders.current())
             return
         if sum(not download.done for download in _DESK.downloads.values()) >= AT_ONCE:
             raise CheckpointError(
@@ -132,7 +131,7 @@ def start(name: str) -> None:
         over = [name for name, download in _DESK.downloads.items() if download.done]
         for old in over[: max(0, len(over) - REMEMBERED)]:
             del _DESK.downloads[old]
-        begun = Download(name, hub.Progress(), {_session()})
+        begun = Download(name, hub.Progress(), {session_folders.current()})
         _DESK.downloads[name] = begun
     threading.Thread(target=_run, args=(begun,), name=f"fetch {name}", daemon=True).start()
 
@@ -147,7 +146,7 @@ def leave(name: str) -> None:
     with _DESK.lock:
         download = _DESK.downloads.get(name)
         if download is not None:
-            download.waiting.discard(_session())
+            download.waiting.discard(session_folders.current())
             if not download.waiting and not download.done:
                 download.stopped = True
                 download.progress.stop.set()
@@ -188,11 +187,6 @@ def _accept(size: int, come: int) -> None:
         place = place.parent
     if shutil.disk_usage(place).free < size - come + _SPARE:
         raise CheckpointError("The disk of this server is almost full: the model does not fit. Take a smaller one.")
-
-
-def _session() -> str:
-    context = get_script_run_ctx(suppress_warning=True)
-    return context.session_id if context is not None else "nobody"
 
 
 def _off() -> CheckpointError:

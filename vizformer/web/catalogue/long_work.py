@@ -8,14 +8,15 @@ of its `Cached` function.
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vizformer.checkpoints.tensors.memory import available
+from vizformer.context_value import held
 from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.turns import Turns, Visitor, visitor
@@ -31,14 +32,9 @@ HEARD: ContextVar[Callable[[int, int], None] | None] = ContextVar("heard", defau
 Call = tuple[Any, ...]
 
 
-@contextmanager
-def hearing(heard: Callable[[int, int], None]) -> Iterator[None]:
+def hearing(heard: Callable[[int, int], None]) -> AbstractContextManager[None]:
     """Has the work of this thread tell `heard` how far it is."""
-    before = HEARD.set(heard)
-    try:
-        yield
-    finally:
-        HEARD.reset(before)
+    return held(HEARD, heard)
 
 
 class _LeftError(Exception):

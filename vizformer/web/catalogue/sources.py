@@ -1,13 +1,14 @@
 """Where models come from: one `Source` per kind of reference, all with the same methods."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from vizformer.context_value import held
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import bundled_models, hub, local_paths, server_folder, trained_models, uploads
@@ -57,14 +58,9 @@ def may_open(call: Iterable[object]) -> Mapping[str, Path]:
     return {_bare(model): path for model in models if isinstance(model, ModelRef) and (path := locate(model))}
 
 
-@contextmanager
-def lent(found: Mapping[str, Path]) -> Iterator[None]:
+def lent(found: Mapping[str, Path]) -> AbstractContextManager[None]:
     """Lets work in a thread of its own, which has no session, open what the session may open that began it."""
-    before = _LENT.set(found)
-    try:
-        yield
-    finally:
-        _LENT.reset(before)
+    return held(_LENT, found)
 
 
 def _bare(model: ModelRef) -> str:

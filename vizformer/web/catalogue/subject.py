@@ -1,13 +1,14 @@
 """What the pages look at: a model and what it reads."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vizformer import generation
 from vizformer.config import ModelConfig
+from vizformer.context_value import held
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import TRACES, cached
 from vizformer.web.link import edits
@@ -108,11 +109,6 @@ def written(subject: Subject) -> "Candidates":
     return generation.leading_candidates(subject.checkpoint.stream(subject.text, max_new=most))
 
 
-@contextmanager
-def listening(heard: "Callable[[int, int], None]") -> "Iterator[None]":
+def listening(heard: "Callable[[int, int], None]") -> "AbstractContextManager[None]":
     """Has `heard` called after every layer of the forwards of this thread; what it raises ends them."""
-    before = _HEARD.set(heard)
-    try:
-        yield
-    finally:
-        _HEARD.reset(before)
+    return held(_HEARD, heard)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.assets import asset
 from vizformer.errors import VizformerError
@@ -63,8 +62,7 @@ queue = session_folders.OfTheServer(_make, lambda made: made.close())
 
 def who() -> str:
     """This session, among those that watch a training."""
-    context = get_script_run_ctx(suppress_warning=True)
-    return context.session_id if context is not None else "nobody"
+    return session_folders.current()
 
 
 def submit(plan: "Plan") -> str:

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit.runtime import Runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
+from vizformer.web.catalogue import session_folders
 from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, TooManyRoomsError, tidy
 from vizformer.web.classroom.stores import StoreError
 from vizformer.web.classroom.waiting import PATH
@@ -32,11 +32,6 @@ _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
 _ENDED, _LINKED, _COOKIE, _POINTS = (f"classroom.{name}" for name in ("ended", "linked", "cookie", "points"))
 _OWN = ("lang", "slide")  # of the view: what stays the student's
 _REMEMBERED = re.compile(r"([A-Z2-9]{6})\.([\w-]{20,60})", re.ASCII)
-
-
-def _session() -> str:
-    context = get_script_run_ctx(suppress_warning=True)
-    return "" if context is None else context.session_id
 
 
 # --- before the page is drawn -----------------------------------------------------------------------------------------
@@ -72,7 +67,7 @@ def take_over() -> None:
     code, secret = own
     try:
         ROOMS.look(code)
-        if not ROOMS.take(code, secret, _session()):
+        if not ROOMS.take(code, secret, session_folders.current()):
             return
         st.session_state[_LEADS] = code, secret
     except StoreError:
@@ -128,7 +123,7 @@ def look() -> Place | None:
     code = follows()
     if code is None:
         return None
-    ROOMS.follow(code, _session())
+    ROOMS.follow(code, session_folders.current())
     try:
         return ROOMS.look(code)
     except StoreError:  # it is looked at again
@@ -222,7 +217,7 @@ def start() -> Message | None:
     """Opens a class that this session leads; why, where there is none."""
     leave()
     try:
-        own = ROOMS.open(_session(), network(st.context.ip_address))
+        own = ROOMS.open(session_folders.current(), network(st.context.ip_address))
     except TooManyRoomsError:
         return N_(
             "No class was started: there are as many as this server, or one network, may have at once. Try again later."
@@ -261,7 +256,7 @@ def leave() -> None:
     """Follows nobody any more."""
     if (code := follows()) is not None:
         st.session_state[_LINKED] = code  # the address may say so once more
-        ROOMS.follow("", _session())
+        ROOMS.follow("", session_folders.current())
     for name in (_FOLLOWS, _FREE, _SEEN, _TAKES):
         st.session_state.pop(name, None)
 

@@ -9,8 +9,8 @@ live in the address (`?text=...&head=3`), so that an address pasted into another
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, cast
@@ -18,6 +18,7 @@ from typing import Any, cast
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from vizformer.context_value import held
 from vizformer.messages import N_, Message
 from vizformer.web.link import beginnings, packed_text, text_store
 from vizformer.web.link.codec import UnusableError
@@ -260,14 +261,9 @@ def bind(name: str) -> dict[str, Any]:
     return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
 
 
-@contextmanager
-def apart(name: str) -> Iterator[None]:
+def apart(name: str) -> AbstractContextManager[None]:
     """Has widgets that are drawn inside keys of their own, where a page draws several for one field of the view."""
-    token = _apart.set(f".{name}")
-    try:
-        yield
-    finally:
-        _apart.reset(token)
+    return held(_apart, f".{name}")
 
 
 def widget(key: str) -> str:

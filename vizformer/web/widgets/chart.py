@@ -64,7 +64,8 @@ def show(
         drawn["layout"]["margin"] = {**drawn["layout"]["margin"], "t": 20}
     if presenting.is_on():
         enlarge(drawn)
-    made = _unchecked()(_themed(drawn))
+    drawn["layout"]["template"] = _template()
+    made = _unchecked()(drawn)
     with (on or st).container(key=f"chart.{key}"):
         image = _image(figure, drawn["layout"].get("height", 450)) if _is_awaited(key) else ""
         with st.container(key=f"first.{key}" if image else None):  # there also without one: the chart keeps its place
@@ -165,14 +166,9 @@ def _unchecked() -> Any:
     return Unchecked
 
 
-def _themed(drawn: dict[str, Any]) -> dict[str, Any]:
-    """With Streamlit's template, whose colours the browser replaces by those of the light or dark theme."""
-    drawn["layout"]["template"] = _template()
-    return drawn
-
-
 @cache
 def _template() -> dict[str, Any]:
+    """Streamlit's, whose colours the browser replaces by those of the light or dark theme."""
     import plotly.io
 
     found: dict[str, Any] = plotly.io.templates["streamlit"].to_plotly_json()

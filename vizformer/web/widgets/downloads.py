@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.components import sortable
+from vizformer.context_value import held
 from vizformer.figures import files, sentences
 from vizformer.figures import tables as table
 from vizformer.figures.figure import Figure
@@ -27,7 +28,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, language, show_note, speaking, translate
+from vizformer.web.words.i18n import SPEAKING, _, language, show_note, translate
 
 LONGEST_TEXT = 120  # characters of the sentence in a caption
 
@@ -175,7 +176,7 @@ def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
     """What makes a file, later and outside of any run."""
     about = getattr(picture.caption, "about", {"place": picture.caption})
 
-    @speaking(language())
+    @held(SPEAKING, language())
     def make() -> bytes:
         if kind == "html" and picture.page is not None:
             return picture.page().encode()

@@ -1,7 +1,7 @@
 """A part of a page that runs by itself, without the page's frame; and what a lesson has as its parts."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from typing import Protocol, TypeVar, cast
@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar, cast
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from vizformer.context_value import held
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words.errors import guarded
@@ -49,7 +50,7 @@ def laboratory(draw: Draw) -> Draw:
     def guarded_draw(place: DeltaGenerator | None, *args: object, **kwargs: object) -> None:
         if not state.is_drawn():
             st.rerun()
-        with _set(_joins, None), _set(_beside, place):
+        with held(_joins, None), held(_beside, place):
             draw(*args, **kwargs)
         state.drawn()
 
@@ -68,19 +69,10 @@ def beside_others(place: DeltaGenerator) -> AbstractContextManager[None]:
 
     A part that runs alone can put widgets into no container of another one.
     """
-    return _set(_joins, place)
+    return held(_joins, place)
 
 
 def place_beside() -> AbstractContextManager[object]:
     """The place beside the laboratory that is being drawn; where it has none, where it stands itself."""
     place = _beside.get()
     return nullcontext() if place is None else place
-
-
-@contextmanager
-def _set(variable: ContextVar[DeltaGenerator | None], value: DeltaGenerator | None) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)

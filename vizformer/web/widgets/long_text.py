@@ -19,12 +19,7 @@ _BOX, _FILE = "long_text.box", "long_text.file"
 def button() -> None:
     if presses.button("⤢", help=_("A longer text, or a text file"), key="long_text.open"):
         st.session_state[_BOX] = state.view().text
-        _dialog(_("A longer text"))
-
-
-def _dialog(title: str) -> None:
-    """The box over the page, which it is made for only while it is open."""
-    st.dialog(title, width="large")(_content)()
+        st.dialog(_("A longer text"), width="large")(_content)()  # made only while the box over the page is open
 
 
 def _content() -> None:

@@ -116,7 +116,10 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     other = None if written is None else in_language(written).model
     with st.container(horizontal=True, key="other-language"):
         st.info(
-            _both_scripts(used.title())
+            _(
+                "This model reads Chinese and English, not {script}: what it makes of this means little.",
+                script=used.title(),
+            )
             if reads is None
             else _another_script(reads, used.title())
             if written is None
@@ -138,11 +141,6 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
         else:
             label = _("Use the sentence {text}", text=sentence)
             st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
-
-
-def _both_scripts(name: str) -> str:
-    """Said of a text in a third script by a translator of both directions."""
-    return _("This model reads Chinese and English, not {script}: what it makes of this means little.", script=name)
 
 
 def _another_script(reads: Language, name: str) -> str:

@@ -8,8 +8,7 @@
 The language is the one the link asks for, else the browser's, else English.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 import streamlit as st
@@ -20,26 +19,17 @@ from vizformer.messages import Message
 from vizformer.web.link import state
 from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
 
-_SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
+SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
+"""The language in which files are made outside of a page, for a reader who was on one."""
 
 
 def language() -> str:
-    """The code of the reader's language ("en", "zh_CN"). Outside a page there is no reader: English, or `speaking`."""
-    if code := _SPEAKING.get():
+    """The code of the reader's language ("en", "zh_CN"). Outside a page there is no reader: English, or `SPEAKING`."""
+    if code := SPEAKING.get():
         return code
     if get_script_run_ctx(suppress_warning=True) is None:
         return SOURCE
     return state.view().lang or match(st.context.locale) or SOURCE
-
-
-@contextmanager
-def speaking(code: str) -> Iterator[None]:
-    """What is done in this language: files are made outside of a page, for a reader who was on one."""
-    before = _SPEAKING.set(code)
-    try:
-        yield
-    finally:
-        _SPEAKING.reset(before)
 
 
 def _(text: str, /, **values: object) -> str:

@@ -39,18 +39,15 @@ def find(found: Mapping[str, Module], attentions: Sequence[Attention], file: str
         everything = {module.path for layer in layers for module in layer.values()}
         left = [a for a in left if not everything.intersection(a.inside)]
         if not members:
-            raise CheckpointError(_odd(file, ".".join(prefix)))
+            raise CheckpointError(
+                "{file} has attention in {where}, but not in the first of its layers: no arrangement that opens is like "
+                "that.",
+                file=file,
+                where=shown(".".join(prefix)),
+            )
         _alike(layers, file)
         stacks.append(Stack(prefix, tuple(layers), tuple(members), counted))
     return stacks
-
-
-def _odd(file: str, where: str) -> Message:
-    return N_(
-        "{file} has attention in {where}, but not in the first of its layers: no arrangement that opens is like that.",
-        file=file,
-        where=shown(where),
-    )
 
 
 def _prefix(attention: Attention, others: Sequence[Attention]) -> tuple[tuple[str, ...], bool]:

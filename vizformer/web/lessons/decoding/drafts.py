@@ -59,7 +59,8 @@ def draw(subject: Subject) -> None:
             lab.text("draft_seed"), 0, LAST_SEED, **lab.setting("draft_seed", 0, range(LAST_SEED + 1))
         )
     found = rounds(subject, layers, drafts, temperature, seed)
-    tokens = subject.checkpoint.tokenizer.tokens([id for one in found for id in (*_drafted(one), *one.ids)])
+    ids = [id for one in found for id in (*(token.id for token in one.drafted), *one.ids)]
+    tokens = subject.checkpoint.tokenizer.tokens(ids)
     names = dict(zip([token.id for token in tokens], labels.texts(tokens), strict=True))
     rows = [
         Row(
@@ -112,10 +113,6 @@ def accepted(subject: Subject) -> lesson.Number:
 def draft(subject: Subject) -> lesson.Choice:
     """What does a bad draft change?"""
     return lab.choice("draft", ("text", "time", "both"), "time")
-
-
-def _drafted(one: Round) -> list[int]:
-    return [token.id for token in one.drafted]
 
 
 def _beginning(subject: Subject) -> tuple[list[int], list[int]]:

@@ -1,7 +1,5 @@
 """Ways of reading many weights: heads put together, keys left out, whole words; and what each of them does, in words."""
 
-from collections.abc import Mapping
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -29,33 +27,24 @@ def _choose(subject: Subject, kind: Kind, why: str, left: DeltaGenerator, right:
     overs = [over for over in OVERS if kind != "cross" or over != "rollout"]
     state.fit(over=overs)
     with left.popover(_("Reading aids"), width="stretch"):
-        st.radio(_("Heads"), overs, format_func=_overs().__getitem__, **state.bind("over"))
-        st.radio(_("Keys left out"), WITHOUTS, format_func=_withouts().__getitem__, **state.bind("without"))
-        st.radio(_("Rows and columns"), LEVELS, format_func=_levels().__getitem__, **state.bind("level"))
+        names = {
+            "one": _("one head"),
+            "mean": _("mean over the heads of a layer"),
+            "max": _("largest weight among the heads of a layer"),
+            "rollout": _("rollout through the layers"),
+        }
+        st.radio(_("Heads"), overs, format_func=names.__getitem__, **state.bind("over"))
+        names = {
+            "none": _("none"),
+            "first": _("the first token"),
+            "marks": _("marks: special tokens and punctuation"),
+            "sinks": _("the sinks that are found"),
+        }
+        st.radio(_("Keys left out"), WITHOUTS, format_func=names.__getitem__, **state.bind("without"))
+        names = {"tokens": _("Tokens"), "words": _("Words")}
+        st.radio(_("Rows and columns"), LEVELS, format_func=names.__getitem__, **state.bind("level"))
     if said := [*([why] if why and state.view().over == "one" else []), *_said(subject, kind)]:
         right.caption("  \n".join(said))
-
-
-def _overs() -> Mapping[str, str]:
-    return {
-        "one": _("one head"),
-        "mean": _("mean over the heads of a layer"),
-        "max": _("largest weight among the heads of a layer"),
-        "rollout": _("rollout through the layers"),
-    }
-
-
-def _withouts() -> Mapping[str, str]:
-    return {
-        "none": _("none"),
-        "first": _("the first token"),
-        "marks": _("marks: special tokens and punctuation"),
-        "sinks": _("the sinks that are found"),
-    }
-
-
-def _levels() -> Mapping[str, str]:
-    return {"tokens": _("Tokens"), "words": _("Words")}
 
 
 def names_together(over: str) -> dict[str, str]:

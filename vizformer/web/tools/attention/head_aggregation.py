@@ -1,7 +1,5 @@
 """Heads put together: at once where that is quick; of a longer text in a thread, watched from the page and stopped there."""
 
-import secrets
-
 import streamlit as st
 
 from vizformer.components.payload import HeadsPayload
@@ -9,13 +7,14 @@ from vizformer.web.catalogue import head_pictures
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import Kind, Over, Without
+from vizformer.web.widgets import watched_work
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_text
 
 Call = tuple[Subject, Kind, Over, Without, int]
 
 POLL = 0.5  # seconds between two looks at work that goes on
-_READER, _BEGUN = "attention.together.reader", "attention.together.begun"
+_BEGUN = "attention.together.begun"
 
 
 def payload(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None:
@@ -26,7 +25,7 @@ def payload(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None
     )
     if max(shape[2:]) <= head_pictures.QUICK or looked_through or head_pictures.together.holds(*call):
         return head_pictures.together(*call)
-    going = WORK.look(head_pictures.together, call, _reader())
+    going = WORK.look(head_pictures.together, call, watched_work.reader())
     if head_pictures.together.holds(*call):  # it came to its end just now
         return head_pictures.together(*call)
     if going is None and st.session_state.get(_BEGUN) != call:
@@ -41,27 +40,21 @@ def payload(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None
     return None
 
 
-def _reader() -> str:
-    if _READER not in st.session_state:
-        st.session_state[_READER] = secrets.token_hex(8)
-    return str(st.session_state[_READER])
-
-
 def _begin(call: Call) -> None:
     """Begins it, and leaves what this reader wanted before."""
     if (before := st.session_state.get(_BEGUN)) is not None:
-        WORK.leave(head_pictures.together, before, _reader())
+        WORK.leave(head_pictures.together, before, watched_work.reader())
     st.session_state[_BEGUN] = call
-    WORK.begin(head_pictures.together, call, _reader())
+    WORK.begin(head_pictures.together, call, watched_work.reader())
 
 
 def _watch(call: Call, layers: int) -> None:
     """How far it is, and the way to end it; drawn again and again while it goes on."""
-    going = WORK.look(head_pictures.together, call, _reader())
+    going = WORK.look(head_pictures.together, call, watched_work.reader())
     if going is None:
         st.rerun()
     done = going.done[0]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(done / layers, text=_("Putting the heads together: {done} of {n} layers", done=done, n=layers))
-        leave = (head_pictures.together, call, _reader())
+        leave = (head_pictures.together, call, watched_work.reader())
         st.button(_("Stop"), key="attention.together.stop", on_click=WORK.leave, args=leave)

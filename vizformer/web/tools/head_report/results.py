@@ -1,5 +1,6 @@
 """A finished report: all heads in one picture, one of them, a table of all, and which are alike."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,9 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
     """
     with line():
         found = report.kinds[kind_of_attention(list(report.kinds))]
-        measure = chosen_measure(found)
-        axes = chosen_axes(found, measure)
+        titles = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
+        measure = box(_("Measure"), "headreport.measure", titles, width=320)
+        axes = chosen_axes(titles, measure)
     state.fit(layer=found.shape[0])
     state.fit(head=found.layer_heads[state.view().layer][0])
     open_on_a_head(None if foreign else model, found, measure)
@@ -112,16 +114,9 @@ def open_on_a_head(model: ModelRef | None, found: KindReport, measure: str) -> s
     )
 
 
-def chosen_measure(found: KindReport) -> str:
-    """What colours the picture and sorts the table."""
-    titles = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
-    return box(_("Measure"), "headreport.measure", titles, width=320)
-
-
-def chosen_axes(found: KindReport, measure: str) -> tuple[str, str]:
+def chosen_axes(titles: Mapping[str, str], measure: str) -> tuple[str, str]:
     """What lies across and what colours the scatter, beside the measure, which goes up."""
-    names = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
-    names = {wording.LAYER: _("Layer")} | names
+    names = {wording.LAYER: _("Layer"), **titles}
     usual = next((name for name in ("entropy", "effective_rank") if name in names and name != measure), wording.LAYER)
     with st.popover(_("Axes and colour")):
         across = box(_("Across"), "headreport.across", names, usual)

@@ -41,7 +41,8 @@ def choose(shown: str, plan: Plan | None) -> None:
         persist_state="session",
     )
     task = task or "copy"
-    st.caption(_explained(task))
+    told = _WORDS["tasks"][task]
+    st.caption(_(told))
     with st.form("train.form", border=True):
         choices = _model(task) | _course(task)
         if presses.submit(_("Train"), key="train.start", type="primary"):
@@ -206,8 +207,3 @@ def _begin(task: str, choices: dict[str, Any]) -> None:
         lesson.change(f"train.{one}", chosen, usual)
     st.session_state[_SHOWN] = name
     state.update(run=name, beside=beside if before in ("", name) else before)
-
-
-def _explained(task: str) -> str:
-    told = _WORDS["tasks"][task]
-    return _(told)

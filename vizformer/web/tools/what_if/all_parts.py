@@ -164,15 +164,10 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
     show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
     if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
-        write_anew(subject, chosen, place.instead)
+        whole, less = (computations.written(subject.unedited, parts, place.instead) for parts in ((), chosen))
+        show_text("It writes, as it is: {text}", text=whole.strip())
+        show_text("Without these parts: {text}", text=less.strip())
     in_python.show(snippet(subject, chosen, place.instead))
-
-
-def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> None:
-    """What the model writes with these parts and without them."""
-    whole, less = (computations.written(subject.unedited, parts, instead) for parts in ((), chosen))
-    show_text("It writes, as it is: {text}", text=whole.strip())
-    show_text("Without these parts: {text}", text=less.strip())
 
 
 def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> list[str]:

@@ -94,7 +94,8 @@ def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int,
     if np.nanmax(np.abs(found.share)) < 0.05:
         show_text("No head sends much of it there.")
     st.button(_("Which heads send to the key of this one?"), key="what_if.back", on_click=_trace_back, args=(sender,))
-    if _shares_keys(prompts) and asked.into in ("k", "v"):
+    config = prompts.clean.config
+    if config.kv_heads < config.n_heads and asked.into in ("k", "v"):
         show_note("Several heads of this model share a key and a value: all that share this one receive what is sent.")
     show_note(
         "Only the sender is taken from the other prompt, all other heads stay as they are, and the receiver alone takes "
@@ -111,11 +112,6 @@ def _trace_back(sender: Part) -> None:
     lesson.change(CELL, "", "")  # the strongest sender
     if sender.sublayer.endswith("cross"):
         state.update(kind="encoder")
-
-
-def _shares_keys(prompts: Prompts) -> bool:
-    config = prompts.clean.config
-    return config.kv_heads < config.n_heads
 
 
 def code(prompts: Prompts, asked: Path, sender: tuple[str, int] | None) -> list[str]:
