@@ -16,7 +16,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import minutes, stations
-from vizformer.web.tools.start.path.knowledge_tests import forms
+from vizformer.web.tools.start.path.stations import test_forms
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import i18n, lesson_words
 
@@ -30,7 +30,7 @@ def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
         for module in (stations, lesson_words, i18n):
             patched.enter_context(patch.object(module, "language", lambda: code))
         about = Sentence(subject)
-        made, tests = stations.all_stations(about), forms()["a"]
+        made, tests = stations.all_stations(about), test_forms()["a"]
         boxes = {box.station: box.minutes for box in stations.drawn_model(about, made) if box.inside}
     found: list[tuple[str | float, ...]] = []
     for one in made:

@@ -26,7 +26,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import knowledge_tests, minutes, stations
+from vizformer.web.tools.start.path import minutes, stations
 from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.widgets.whole_model.model_drawing import boxes
@@ -149,7 +149,7 @@ def test_every_text_is_said(monkeypatch, tmp_path) -> None:
 @pytest.mark.parametrize("code", ["en", "zh_CN"])
 def test_both_forms_ask_about_the_same_things_and_every_choice_is_another_one(monkeypatch, code) -> None:
     monkeypatch.setattr(lesson_words, "language", lambda: code)
-    asked = knowledge_tests.forms()
+    asked = stations.test_forms()
     assert [one.concept for one in asked["a"]] == [one.concept for one in asked["b"]]
     assert len(asked["a"]) == 15
     for one in (*asked["a"], *asked["b"]):
@@ -165,7 +165,7 @@ def test_the_numbers_of_the_tests_are_right() -> None:
     """What is asserted there as a number, worked out here."""
     asked = {
         (one.concept, one.question[:20]): one.options[one.right]
-        for form in knowledge_tests.forms().values()
+        for form in stations.test_forms().values()
         for one in form
     }
     found = {concept: [said for (about, _), said in asked.items() if about == concept] for concept, _ in asked}

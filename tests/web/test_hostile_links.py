@@ -9,8 +9,8 @@ from hypothesis import strategies as st_
 
 from vizformer.messages import Message
 from vizformer.web.link import link_settings, state
+from vizformer.web.link.codec import whole
 from vizformer.web.link.view import LARGEST, View, link_name
-from vizformer.web.link.whole_number import whole
 
 NAMES = [link_name(field) for field in fields(View)]
 NUMBERS = st_.one_of(

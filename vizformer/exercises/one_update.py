@@ -85,13 +85,10 @@ def _cases(text: str) -> Iterator[Case]:
         def loss_of() -> Tensor:
             return F.cross_entropy(model.logits((rows * parameters[0] + parameters[1])[None])[0], wanted)
 
-        return loss_of, parameters, _adam(parameters), model.config.d_model, 4
+        adam = torch.optim.Adam(parameters, lr=0.01, betas=(0.9, 0.98), eps=1e-9)
+        return loss_of, parameters, adam, model.config.d_model, 4
 
     yield Case(N_("{where}: the last norm", where=reading.title), bundled)
-
-
-def _adam(parameters: list[Tensor]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, lr=0.01, betas=(0.9, 0.98), eps=1e-9)
 
 
 TASK = Task(

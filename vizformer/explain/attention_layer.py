@@ -1,5 +1,6 @@
 """Multi-head attention over all positions and heads at once."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +35,7 @@ def attention_sublayer(
     slowed: Slowing | None = None,
     theta: float = 10_000.0,
     lender: tuple[Block, str] | None = None,
-) -> list[Step]:
+) -> Iterator[Step]:
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
@@ -46,9 +47,10 @@ def attention_sublayer(
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_key
     dtype, short = at.dtype, is_half(at.dtype)
     if isinstance(attention, LatentAttention):
-        steps, qh, kh, vh = latent_projections(at, attention, site, angles, slowed, theta)
+        made, qh, kh, vh = latent_projections(at, attention, site, angles, slowed, theta)
     else:
-        steps, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta, lender)
+        made, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta, lender)
+    yield from made
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d_value = qh.shape[1], kh.shape[1], attention.d_head
     if short:  # on from what the model wrote
@@ -58,29 +60,25 @@ def attention_sublayer(
         shared = f"k, v = (t.repeat_interleave({h // kv}, dim=0) for t in (k, v))"
         own_kv = [torch.repeat_interleave(t, h // kv, dim=0) for t in (record.k, record.v)]
         same = worse(Proof.compare(anchor, kh, own_kv[0]), Proof.compare(anchor, vh, own_kv[1]))
-        steps.append(
-            at.maker(same, ("heads", "keys", "features"))(
-                "shared",
-                N_("Share keys and values"),
-                N_(
-                    "There are {h} heads of queries but {kv} of keys and values: {group} query heads in a row use the same one "
-                    "(grouped-query attention). The KV cache is {group} times smaller.",
-                    h=h,
-                    kv=kv,
-                    group=h // kv,
-                ),
-                r"K_h \leftarrow K_{\lfloor h / g \rfloor}, \qquad V_h \leftarrow V_{\lfloor h / g \rfloor}",
-                rf"g = {h} / {kv} = {h // kv}",
-                "K",
-                kh,
-                shared,
-                also=(
-                    Made(
-                        "v", Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features"))
-                    ),
-                ),
-                meaning=N_("the keys, one for each query head"),
-            )
+        yield at.maker(same, ("heads", "keys", "features"))(
+            "shared",
+            N_("Share keys and values"),
+            N_(
+                "There are {h} heads of queries but {kv} of keys and values: {group} query heads in a row use the same one "
+                "(grouped-query attention). The KV cache is {group} times smaller.",
+                h=h,
+                kv=kv,
+                group=h // kv,
+            ),
+            r"K_h \leftarrow K_{\lfloor h / g \rfloor}, \qquad V_h \leftarrow V_{\lfloor h / g \rfloor}",
+            rf"g = {h} / {kv} = {h // kv}",
+            "K",
+            kh,
+            shared,
+            also=(
+                Made("v", Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features"))),
+            ),
+            meaning=N_("the keys, one for each query head"),
         )
     own = attention.own_scale
     terms = terms_under_root(distances, own, d_head)
@@ -102,100 +100,92 @@ def attention_sublayer(
     as_fused = Proof.compare(z_anchor, z, fused, terms=weights_ @ np.abs(vh) if short else 0.0)
     through_z, w = replace(as_fused, direct=False), ".float()" if short else ""
     make = at.maker(through_z, MAPS)
-    steps.append(
-        make(
-            "scores",
-            N_("Scores: every query with every key"),
-            N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head)
-            if own is None
-            else N_(
-                "In each head, {n_q} × {n_k} dot products, divided by √({n} · {d_head}): each score has {n} terms in this model.",
-                n_q=n_q,
-                n_k=n_k,
-                n=terms,
-                d_head=d_head,
-            )
-            if terms
-            else N_("In each head, {n_q} × {n_k} dot products. {scale}", n_q=n_q, n_k=n_k, scale=own_scale_text(own)),
-            r"S = \frac{Q K^\top}{\sqrt{d_\mathrm{head}}}"
-            if own is None
-            else rf"S = \frac{{Q K^\top}}{{\sqrt{{{terms}\,d_\mathrm{{head}}}}}}"
-            if terms
-            else r"S = c\,Q K^\top"
-            if own != 1
-            else r"S = Q K^\top",
-            (
-                rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{root}}}}} = "
-                if terms
-                else rf"S_{{0,0}} = {latex.number(own or 1.0)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
-            )
-            + latex.number(scores[0, 0, 0]),
-            "S",
-            scores,
-            f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({root})" if terms else f"* {own!r}"),
+    yield make(
+        "scores",
+        N_("Scores: every query with every key"),
+        N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head)
+        if own is None
+        else N_(
+            "In each head, {n_q} × {n_k} dot products, divided by √({n} · {d_head}): each score has {n} terms in this model.",
+            n_q=n_q,
+            n_k=n_k,
+            n=terms,
+            d_head=d_head,
         )
+        if terms
+        else N_("In each head, {n_q} × {n_k} dot products. {scale}", n_q=n_q, n_k=n_k, scale=own_scale_text(own)),
+        r"S = \frac{Q K^\top}{\sqrt{d_\mathrm{head}}}"
+        if own is None
+        else rf"S = \frac{{Q K^\top}}{{\sqrt{{{terms}\,d_\mathrm{{head}}}}}}"
+        if terms
+        else r"S = c\,Q K^\top"
+        if own != 1
+        else r"S = Q K^\top",
+        (
+            rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{root}}}}} = "
+            if terms
+            else rf"S_{{0,0}} = {latex.number(own or 1.0)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
+        )
+        + latex.number(scores[0, 0, 0]),
+        "S",
+        scores,
+        f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({root})" if terms else f"* {own!r}"),
     )
     if cap is not None:
-        steps.append(_cap_step(at, cap, scores, capped, through_z))
+        yield _cap_step(at, cap, scores, capped, through_z)
     if isinstance(distances, DistanceTerms):
-        steps += disentangled_steps.layer_steps(at, distances, site, qh, kh, capped, placed, through_z)
+        yield from disentangled_steps.layer_steps(at, distances, site, qh, kh, capped, placed, through_z)
     elif distances is not None:
-        steps.append(layer_step(at, distances, capped, placed, through_z))
+        yield layer_step(at, distances, capped, placed, through_z)
     tilde = r"\tilde " if distances is not None else "" if cap is None else r"\hat "
     blocked = np.isneginf(masked)
     if bias is not None:
-        steps.append(
-            make(
-                "mask",
-                N_("Add the mask"),
-                N_(
-                    "-∞ where a query may not look: {n} of {all} cells, the same in every head.",
-                    n=int(blocked[0].sum()),
-                    all=n_q * n_k,
-                ),
-                rf"S' = {tilde}S + M, \qquad M_{{ij}} \in \{{0, -\infty\}}",
-                rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
-                "S'",
-                masked,
-                "scores = scores + mask",
-                inputs={} if record.bias is None else {"mask": record.bias},
-            )
-        )
-    steps.append(
-        make(
-            "weights",
-            N_("Softmax, row by row"),
-            N_("Each row becomes positive and sums to 1.")
-            if sinks is None
-            else N_(
-                "Each row becomes positive and sums to 1, together with one more column, the head's sink: a learned score, "
-                "whose share is left out, since it has no value. The first row of the first head sums to {sum}.",
-                sum=f"{weights_[0, 0].sum():.4g}",
+        yield make(
+            "mask",
+            N_("Add the mask"),
+            N_(
+                "-∞ where a query may not look: {n} of {all} cells, the same in every head.",
+                n=int(blocked[0].sum()),
+                all=n_q * n_k,
             ),
-            r"A_{ij} = \frac{e^{S_{ij}}}{" + ("" if sinks is None else "e^{s_h} + ") + r"\sum_{j'} e^{S_{ij'}}}",
-            rf"\sum_j A_{{0,j}} = {latex.sum_of(weights_[0, 0])} = {latex.number(weights_[0, 0].sum())}",
-            "A",
-            weights_,
-            "weights = torch.softmax(scores, dim=-1)"
-            if sinks is None
-            else "column = sinks.to(scores)[:, None, None].expand(-1, scores.shape[1], 1)\n"
-            "weights = torch.softmax(torch.cat([scores, column], dim=-1), dim=-1)[..., :-1]",
-            inputs={} if sinks is None else {"sinks": sinks.detach()},
+            rf"S' = {tilde}S + M, \qquad M_{{ij}} \in \{{0, -\infty\}}",
+            rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
+            "S'",
+            masked,
+            "scores = scores + mask",
+            inputs={} if record.bias is None else {"mask": record.bias},
         )
+    yield make(
+        "weights",
+        N_("Softmax, row by row"),
+        N_("Each row becomes positive and sums to 1.")
+        if sinks is None
+        else N_(
+            "Each row becomes positive and sums to 1, together with one more column, the head's sink: a learned score, "
+            "whose share is left out, since it has no value. The first row of the first head sums to {sum}.",
+            sum=f"{weights_[0, 0].sum():.4g}",
+        ),
+        r"A_{ij} = \frac{e^{S_{ij}}}{" + ("" if sinks is None else "e^{s_h} + ") + r"\sum_{j'} e^{S_{ij'}}}",
+        rf"\sum_j A_{{0,j}} = {latex.sum_of(weights_[0, 0])} = {latex.number(weights_[0, 0].sum())}",
+        "A",
+        weights_,
+        "weights = torch.softmax(scores, dim=-1)"
+        if sinks is None
+        else "column = sinks.to(scores)[:, None, None].expand(-1, scores.shape[1], 1)\n"
+        "weights = torch.softmax(torch.cat([scores, column], dim=-1), dim=-1)[..., :-1]",
+        inputs={} if sinks is None else {"sinks": sinks.detach()},
     )
-    steps.append(
-        make(
-            "z",
-            N_("Mix the values"),
-            N_("In each head, every query gets the sum of the values, each times its weight."),
-            r"Z = A V",
-            rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
-            "Z",
-            z,
-            "z = (weights @ v.float()).to(v.dtype)" if short else "z = weights @ v",
-            proof=as_fused,
-            axes=("heads", "queries", "features"),
-        )
+    yield make(
+        "z",
+        N_("Mix the values"),
+        N_("In each head, every query gets the sum of the values, each times its weight."),
+        r"Z = A V",
+        rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
+        "Z",
+        z,
+        "z = (weights @ v.float()).to(v.dtype)" if short else "z = weights @ v",
+        proof=as_fused,
+        axes=("heads", "queries", "features"),
     )
     joined = joined_heads(float64(fused) if short else z)
     closed = attention.W_gate
@@ -203,28 +193,24 @@ def attention_sublayer(
         gates = 1.0 / (1.0 + np.exp(-(at.read @ float64(closed.weight).T + bias_of(closed))))
         joined = stored(joined * gates, dtype)
     through, out = through_output(at, attention.W_O, joined)
-    steps.append(
-        make(
-            "concat",
-            N_("Put the heads side by side"),
-            N_("Nothing is computed: the pieces go back into one row.")
-            if closed is None
-            else N_(
-                "The pieces go back into one row, and each number through a gate of its own, which opens from 0 to 1."
-            ),
-            r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
-            rf"[1, {h}, {n_q}, {d_value}] \to [1, {n_q}, {h * d_value}]",
-            r"\mathrm{concat}",
-            joined,
-            "joined = z.transpose(0, 1).flatten(1)"
-            if closed is None
-            else f"joined = z.transpose(0, 1).flatten(1) * torch.sigmoid(x{linear_code(closed, 'gate')})",
-            proof=through,
-            axes=ROWS,
-            inputs={} if closed is None else linear_inputs(closed, "gate"),
-        )
+    yield make(
+        "concat",
+        N_("Put the heads side by side"),
+        N_("Nothing is computed: the pieces go back into one row.")
+        if closed is None
+        else N_("The pieces go back into one row, and each number through a gate of its own, which opens from 0 to 1."),
+        r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
+        rf"[1, {h}, {n_q}, {d_value}] \to [1, {n_q}, {h * d_value}]",
+        r"\mathrm{concat}",
+        joined,
+        "joined = z.transpose(0, 1).flatten(1)"
+        if closed is None
+        else f"joined = z.transpose(0, 1).flatten(1) * torch.sigmoid(x{linear_code(closed, 'gate')})",
+        proof=through,
+        axes=ROWS,
+        inputs={} if closed is None else linear_inputs(closed, "gate"),
     )
-    return [*steps, *out]
+    yield from out
 
 
 def _cap_step(at: Sublayer, cap: float, scores: ndarray, capped: ndarray, proof: Proof) -> Step:

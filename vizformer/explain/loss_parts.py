@@ -107,17 +107,14 @@ def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
     recorded = trace.logits[rows]
     starts = range(0, len(rows), AT_ONCE)
-    log_sums = np.concatenate([_log_sums(float64(recorded[start : start + AT_ONCE])) for start in starts])
+    sums = (
+        recorded[start : start + AT_ONCE].double().logsumexp(-1) for start in starts
+    )  # of each row ln sum_j e^(z_j)
+    log_sums = np.concatenate([one.cpu().numpy() for one in sums])
     found = log_sums - float64(recorded[range(len(rows)), right])
     own = F.cross_entropy(recorded.float(), torch.tensor(right, device=recorded.device), reduction="none")
     proof = Proof.compare(N_("PyTorch's cross_entropy of the model's logits"), found, own, dtype=torch.float32)
     return Losses(asked, log_sums - found, log_sums, found, proof)
-
-
-def _log_sums(z: Float[ndarray, "rows vocab_size"]) -> Float[ndarray, " rows"]:
-    """ln sum_j e^(z_j), the largest one taken out of the sum."""
-    top = z.max(-1)
-    return top + np.log(np.exp(z - top[:, None]).sum(-1))
 
 
 @dataclass(frozen=True)

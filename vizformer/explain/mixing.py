@@ -1,5 +1,6 @@
 """From attention weights to what the sublayer leaves in the residual stream."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REP
 from vizformer.messages import N_
 
 
-def mixing_steps(o: Operands, opened: Step | None = None) -> list[Step]:
+def mixing_steps(o: Operands, opened: Step | None = None) -> Iterator[Step]:
     """From z to the residual stream; `opened` is the step of the gate, where it is not a sigmoid of the query's row."""
     i, h, after = o.query, o.head, o.site.around.after
     W_O = o.site.attention.W_O
@@ -28,169 +29,156 @@ def mixing_steps(o: Operands, opened: Step | None = None) -> list[Step]:
     v = "v" if o.value_eps is None else "v_normed"
     mix = f"pattern @ {v}" if not o.is_half else f"(pattern @ {v}.float()).to({v}.dtype)"
     make, mixed = Maker("", through_after), "z" if o.opened is None else "z'"
-    steps = [
-        make(
-            "z",
-            N_("Mix the values"),
-            N_("The head's result: every value times its weight, summed. Much weight, much of that value."),
-            r"z_i = \sum_j a_{ij}\,v_j",
-            rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z_recomputed[0])}",
-            rf"z_{{{i}}}",
-            o.z_recomputed,
-            f"z = {mix}",
-            proof=Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes),
-            operands=(
-                Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
-                Operand("V", N_("the values, one row each"), o.v, ("keys", "features")),
-            ),
-            contraction=Contraction(o.pattern[None], o.v),
+    yield make(
+        "z",
+        N_("Mix the values"),
+        N_("The head's result: every value times its weight, summed. Much weight, much of that value."),
+        r"z_i = \sum_j a_{ij}\,v_j",
+        rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z_recomputed[0])}",
+        rf"z_{{{i}}}",
+        o.z_recomputed,
+        f"z = {mix}",
+        proof=Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes),
+        operands=(
+            Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
+            Operand("V", N_("the values, one row each"), o.v, ("keys", "features")),
         ),
-        *(_gate_step(o, make) if opened is None else [opened]),
-        make(
-            "head_out",
-            N_("The head's share of the output"),
-            N_(
-                "This head owns {d_head} rows of W_O; they carry its {d_head} numbers back to the width of the "
-                "residual stream.",
-                d_head=o.d_head,
-            ),
-            f"o_i^{{(h)}} = {mixed}_i" + r"\,W_O^{(h)}",
-            rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.read, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
-            rf"o_{{{i}}}^{{({h})}}",
-            o.head_outs[h],
-            f"head_out = {'z' if o.opened is None else 'opened'} @ W_O_h",
-            operands=(
-                Operand(rf"{mixed}_{{{i}}}", N_("this head's mix of values"), o.read),
-                Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
-            ),
-            contraction=Contraction(o.read[None], weight),
-            inputs={"W_O_h": W_O.weight[:, h * o.d_head : (h + 1) * o.d_head].detach().T},
+        contraction=Contraction(o.pattern[None], o.v),
+    )
+    yield from _gate_step(o, make) if opened is None else [opened]
+    yield make(
+        "head_out",
+        N_("The head's share of the output"),
+        N_(
+            "This head owns {d_head} rows of W_O; they carry its {d_head} numbers back to the width of the "
+            "residual stream.",
+            d_head=o.d_head,
         ),
-        make(
-            "attn_out",
-            N_("Add the heads together"),
-            N_(
-                "All {n_heads} heads did the same with their own matrices; their shares are added, plus the bias of W_O.",
-                n_heads=o.record.n_heads,
-            )
-            if out_bias is not None
-            else N_(
-                "All {n_heads} heads did the same with their own matrices; their shares are added.",
-                n_heads=o.record.n_heads,
-            ),
-            r"o_i = \sum_h o_i^{(h)}" + ("" if out_bias is None else " + b_O"),
-            rf"o_{{{i},0}} = {latex.sum_of(o.head_outs[:, 0])}"
-            + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}")
-            + f" = {latex.number(o.attn_out[0])}",
-            rf"o_{{{i}}}",
-            o.attn_out,
-            f"# the results of all {o.record.n_heads} heads side by side, times the whole of W_O\n"
-            "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"),
-            operands=(
-                Operand(
-                    rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")
-                ),
-                *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),)),
-            ),
-            inputs=_all_heads(o),
-            contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
+        f"o_i^{{(h)}} = {mixed}_i" + r"\,W_O^{(h)}",
+        rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.read, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
+        rf"o_{{{i}}}^{{({h})}}",
+        o.head_outs[h],
+        f"head_out = {'z' if o.opened is None else 'opened'} @ W_O_h",
+        operands=(
+            Operand(rf"{mixed}_{{{i}}}", N_("this head's mix of values"), o.read),
+            Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
         ),
-    ]
+        contraction=Contraction(o.read[None], weight),
+        inputs={"W_O_h": W_O.weight[:, h * o.d_head : (h + 1) * o.d_head].detach().T},
+    )
+    yield make(
+        "attn_out",
+        N_("Add the heads together"),
+        N_(
+            "All {n_heads} heads did the same with their own matrices; their shares are added, plus the bias of W_O.",
+            n_heads=o.record.n_heads,
+        )
+        if out_bias is not None
+        else N_(
+            "All {n_heads} heads did the same with their own matrices; their shares are added.",
+            n_heads=o.record.n_heads,
+        ),
+        r"o_i = \sum_h o_i^{(h)}" + ("" if out_bias is None else " + b_O"),
+        rf"o_{{{i},0}} = {latex.sum_of(o.head_outs[:, 0])}"
+        + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}")
+        + f" = {latex.number(o.attn_out[0])}",
+        rf"o_{{{i}}}",
+        o.attn_out,
+        f"# the results of all {o.record.n_heads} heads side by side, times the whole of W_O\n"
+        "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"),
+        operands=(
+            Operand(rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")),
+            *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),)),
+        ),
+        inputs=_all_heads(o),
+        contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
+    )
     bringing, brought = "o", "attn_out"
     if (norm := o.site.around.output) is not None:
         bringing, brought = "o'", "brought"
-        steps.append(
-            make(
-                "out_norm",
-                N_("Normalise what attention brings"),
-                OUTPUT_NORM,
-                norms.formula(norm, "o'_i", "o_i"),
-                norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, norms.through(o.attn_out, norm)[0]),
-                rf"o'_{{{i}}}",
-                norms.through(o.attn_out, norm),
-                norms.code(norm, "brought", "attn_out"),
-                operands=(Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
-                inputs=norms.inputs(norm),
-            )
+        yield make(
+            "out_norm",
+            N_("Normalise what attention brings"),
+            OUTPUT_NORM,
+            norms.formula(norm, "o'_i", "o_i"),
+            norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, norms.through(o.attn_out, norm)[0]),
+            rf"o'_{{{i}}}",
+            norms.through(o.attn_out, norm),
+            norms.code(norm, "brought", "attn_out"),
+            operands=(Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
+            inputs=norms.inputs(norm),
         )
     if (scale := o.site.around.scale) != 1:
         before, given = norms.through(o.attn_out, o.site.around.output), brought
-        steps.append(
-            make(
-                "out_scaled",
-                SCALE_TITLE,
-                scale_text(scale),
-                f"{bringing}'_i = c\\,{bringing}_i",
-                rf"{bringing}'_{{{i},0}} = {latex.number(scale)} \cdot {latex.factor(before[0])} = {latex.number(o.brought[0])}",
-                rf"{bringing}'_{{{i}}}",
-                o.brought,
-                f"scaled_out = {given} * {scale!r}",
-                operands=(Operand(rf"{bringing}_{{{i}}}", N_("what attention has found"), before),),
-            )
+        yield make(
+            "out_scaled",
+            SCALE_TITLE,
+            scale_text(scale),
+            f"{bringing}'_i = c\\,{bringing}_i",
+            rf"{bringing}'_{{{i},0}} = {latex.number(scale)} \cdot {latex.factor(before[0])} = {latex.number(o.brought[0])}",
+            rf"{bringing}'_{{{i}}}",
+            o.brought,
+            f"scaled_out = {given} * {scale!r}",
+            operands=(Operand(rf"{bringing}_{{{i}}}", N_("what attention has found"), before),),
         )
         bringing, brought = f"{bringing}'", "scaled_out"
     adds = o.site.around.adds
-    steps.append(
-        make(
-            "add",
-            ADD_TITLE if adds else REPLACE_TITLE,
-            REPLACE_TEXT
-            if not adds
-            else N_(
-                "What attention found is added to what was there, and stays added: the sublayers that follow read this sum."
-            )
-            if after is None
-            else N_(
-                "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
-                "the sum, and the sublayers that follow read what it leaves."
-            ),
-            f"y_i = r_i + {bringing}_i" if adds else f"y_i = {bringing}_i",
-            rf"y_{{{i},0}} = "
-            + (f"{latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = " if adds else "")
-            + latex.number(o.added[0]),
-            rf"y_{{{i}}}",
-            o.added,
-            f"added = r + {brought}" if adds else f"added = {brought}",
-            proof=direct_after if after is None else through_after,
-            operands=(
-                *((Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),) if adds else ()),
-                Operand(
-                    rf"{bringing}_{{{i}}}",
-                    N_("what attention adds") if adds else N_("what attention has found"),
-                    o.brought,
-                ),
-            ),
-            variable="added",
-            inputs={"r": o.trace.residual(o.site.before)[i]} if adds else {},
+    yield make(
+        "add",
+        ADD_TITLE if adds else REPLACE_TITLE,
+        REPLACE_TEXT
+        if not adds
+        else N_(
+            "What attention found is added to what was there, and stays added: the sublayers that follow read this sum."
         )
+        if after is None
+        else N_(
+            "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
+            "the sum, and the sublayers that follow read what it leaves."
+        ),
+        f"y_i = r_i + {bringing}_i" if adds else f"y_i = {bringing}_i",
+        rf"y_{{{i},0}} = "
+        + (f"{latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = " if adds else "")
+        + latex.number(o.added[0]),
+        rf"y_{{{i}}}",
+        o.added,
+        f"added = r + {brought}" if adds else f"added = {brought}",
+        proof=direct_after if after is None else through_after,
+        operands=(
+            *((Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),) if adds else ()),
+            Operand(
+                rf"{bringing}_{{{i}}}",
+                N_("what attention adds") if adds else N_("what attention has found"),
+                o.brought,
+            ),
+        ),
+        variable="added",
+        inputs={"r": o.trace.residual(o.site.before)[i]} if adds else {},
     )
     if after is None:
-        return steps
+        return
     live = norms.live(rf"r'_{{{i},0}}", o.added, after, o.after[0])
-    steps.append(
-        make(
-            "norm",
-            N_("Normalise"),
-            N_(
-                "Post-norm: the sum is divided by its root mean square, then each number is scaled. "
-                "This is the residual stream that the next sublayer reads."
-            )
-            if norms.is_rms(after)
-            else N_(
-                "Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
-                "This is the residual stream that the next sublayer reads."
-            ),
-            norms.formula(after, "r'_i", "y_i"),
-            live,
-            rf"r'_{{{i}}}",
-            o.after,
-            norms.code(after, "out", "added"),
-            proof=direct_after,
-            operands=(Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(after)),
-            inputs=norms.inputs(after),
+    yield make(
+        "norm",
+        N_("Normalise"),
+        N_(
+            "Post-norm: the sum is divided by its root mean square, then each number is scaled. "
+            "This is the residual stream that the next sublayer reads."
         )
+        if norms.is_rms(after)
+        else N_(
+            "Post-norm: the sum is shifted to mean 0, divided by its standard deviation, then scaled and shifted. "
+            "This is the residual stream that the next sublayer reads."
+        ),
+        norms.formula(after, "r'_i", "y_i"),
+        live,
+        rf"r'_{{{i}}}",
+        o.after,
+        norms.code(after, "out", "added"),
+        proof=direct_after,
+        operands=(Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(after)),
+        inputs=norms.inputs(after),
     )
-    return steps
 
 
 def _gate_step(o: Operands, make: Maker) -> list[Step]:

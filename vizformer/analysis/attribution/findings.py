@@ -7,6 +7,7 @@ A head copies the answer where it looks at a token that is the answer and, throu
 logit: attention times attribution.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -102,7 +103,8 @@ def _lens(lens: LogitLens, said: dict[str, Any]) -> Finding:
 
 def _parts(found: LogitAttribution, said: dict[str, Any]) -> list[Finding]:
     """The heads and networks with the largest terms, and the layer that adds most."""
-    named = [term for term in found.sorted if term.part in ("head", "feedforward") and _large(term.value, found)]
+    large = [term for term in found.sorted if abs(term.value) >= SHARE * abs(found.logit)]
+    named = [term for term in large if term.part in ("head", "feedforward")]
     parts = [
         Finding(
             "part",
@@ -205,9 +207,8 @@ def _read_by(checkpoint: Checkpoint, trace: Trace, term: Term, key: int) -> list
     return []
 
 
-def _sinks(trace: Trace) -> list[Finding]:
+def _sinks(trace: Trace) -> Iterator[Finding]:
     """Of each kind of attention, the key that most heads rest on."""
-    findings = []
     for kind in kinds(trace):
         record = trace[site_name(kind, 0)]
         n_q, n_k = record.q.shape[1], record.k.shape[1]
@@ -219,9 +220,4 @@ def _sinks(trace: Trace) -> list[Finding]:
         keys = trace.tokens["decoder" if kind == "decoder" else "encoder"]
         share = float((received > max(SINK, 2.0 / n_k)).mean())
         values = {"key": key, "token": keys[key].text, "share": share, "most": float(received[layer, head])}
-        findings.append(Finding("sink", values, kind, layer, head))
-    return findings
-
-
-def _large(value: float, found: LogitAttribution) -> bool:
-    return abs(value) >= SHARE * abs(found.logit)
+        yield Finding("sink", values, kind, layer, head)

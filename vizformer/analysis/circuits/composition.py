@@ -99,7 +99,8 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
     """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
     heads = [_as_wide(one, config.widest_head) for one in known_heads(checkpoint, kind)]
-    triangles = [_triangles(one) for one in heads]
+    matrices = ((one.W_Q, one.W_K, one.W_V, one.W_O.T) for one in heads)
+    triangles = [_Triangles(*(torch.linalg.qr(one).R for one in four)) for four in matrices]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
     layer = np.array([one.layer for one in heads])
     made = np.array([config.kv_layer(one.layer) for one in heads])  # where the rows of keys and values are read
@@ -161,10 +162,6 @@ class _Triangles(NamedTuple):
     K: Tensor
     V: Tensor
     O: Tensor  # noqa: E741
-
-
-def _triangles(own: HeadWeights) -> _Triangles:
-    return _Triangles(*(torch.linalg.qr(one).R for one in (own.W_Q, own.W_K, own.W_V, own.W_O.T)))
 
 
 def _reading(own: HeadWeights, r: _Triangles, way: Way) -> tuple[Tensor, Tensor, Tensor]:

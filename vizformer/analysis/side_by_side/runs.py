@@ -59,7 +59,9 @@ class TwoRuns:
             for layer in range(n_layers(trace, kind)):
                 record = trace[site_name(kind, layer)]
                 beyond = record.of_queries(0, rows)
-                reasons = (beyond.reason(head)[:, keys:] for head in range(_masks(record)))
+                # heads that share a mask need not be looked at one by one
+                masks = 1 if record.reason_map is None else len(record.reason_map)
+                reasons = (beyond.reason(head)[:, keys:] for head in range(masks))
                 if any(bool((one == 0).any()) for one in reasons):
                     raise TraceError(
                         "The two texts have {first} and {second} tokens, and here every row looks at all of them: the "
@@ -116,11 +118,6 @@ def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) 
 
 def _size(record: AttentionRecord) -> tuple[int, int]:
     return record.q.shape[1], record.k.shape[1]
-
-
-def _masks(record: AttentionRecord) -> int:
-    """How many heads have a mask of their own: heads that share one need not be looked at one by one."""
-    return 1 if record.reason_map is None else len(record.reason_map)
 
 
 def has_same_tokenizers(first: Checkpoint, second: Checkpoint) -> bool:

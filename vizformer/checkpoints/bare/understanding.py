@@ -1,6 +1,6 @@
 """The model that bare weights are under given answers: options, tensors, tokenizer, and the report of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
@@ -164,7 +164,7 @@ def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]
 _ALIKE = 0.6  # of two names, as `difflib` counts
 
 
-def in_kinds(matched: Match) -> list[Message]:
+def in_kinds(matched: Match) -> Iterator[Message]:
     """The problems of a match, one for all tensors whose names differ only in numbers.
 
     A tensor that is missing, and one without a place that has its shape and almost its name, are said together.
@@ -174,30 +174,26 @@ def in_kinds(matched: Match) -> list[Message]:
     notes = {fate.name: fate.note for fate in problems}
     missing = _kinds(fate for fate in problems if fate.fate == "missing")
     left = _kinds(fate for fate in problems if fate.fate == "unused")
-    said: list[Message] = []
     for (kind, shape), names in missing.items():
         others = [other for other, found in left if found == shape and len(left[other, found]) == len(names)]
         best = max(others, key=lambda other: _alike(kind, other), default=None)
         if best is not None and _alike(kind, best) >= _ALIKE:
             other = left.pop((best, shape))
-            said.append(
-                N_(
-                    "{name} is not there by this name, but {other} is, with its shape {shape}",
-                    name=_all(names),
-                    other=_all(other),
-                    shape=list(shape),
-                )
+            yield N_(
+                "{name} is not there by this name, but {other} is, with its shape {shape}",
+                name=_all(names),
+                other=_all(other),
+                shape=list(shape),
             )
         else:
-            said.append(N_("{name} is missing", name=_all(names)))
+            yield N_("{name} is missing", name=_all(names))
     for names in left.values():
         first, weight = names[0], names[0].removesuffix("bias") + "weight"
         if first.endswith("bias") and weight in notes and [weight] in [n[:1] for n in left.values()]:
             continue  # said of its matrix
         note = notes[first] or N_("{name} has no place", name=shown(first))
-        said.append(N_("{note} (and {n} more like it)", note=note, n=len(names) - 1) if len(names) > 1 else note)
-    said += [fate.note for fate in problems if fate.fate == "wrong shape" and fate.note is not None]
-    return said
+        yield N_("{note} (and {n} more like it)", note=note, n=len(names) - 1) if len(names) > 1 else note
+    yield from [fate.note for fate in problems if fate.fate == "wrong shape" and fate.note is not None]
 
 
 def _kinds(fates: Iterable[TensorFate]) -> dict[tuple[str, tuple[int, ...]], list[str]]:

@@ -1,6 +1,7 @@
 """A GGUF file becomes a model of ours: the way of a folder in Hugging Face layout, from what the file says of itself."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from torch import Tensor
@@ -96,23 +97,20 @@ def _fate(fate: TensorFate, places: dict[str, Place], architecture: str, said: d
     return replace(fate, name=place.name, shape=place.shape, dtype=dtype, reordered=reordered)
 
 
-def _notes(whole: Tensor, found: Header, *, steps: bool) -> list[Message]:
+def _notes(whole: Tensor, found: Header, *, steps: bool) -> Iterator[Message]:
     """How far quantised numbers may be from those that they were made of."""
     groups: dict[str, list[Place]] = {}
     for place in found.tensors.values():
         if place.kind.name not in numbers.PLAIN:
             groups.setdefault(place.kind.name, []).append(place)
-    notes = []
     for name, places in groups.items():
         kind = places[0].kind
-        notes.append(
-            N_(
-                "{n} tensors are quantised as {kind}, {bits} bits a number: the numbers shown are those of the file, not "
-                "those that it was made of",
-                n=len(places),
-                kind=name,
-                bits=f"{8 * kind.size / kind.block:g}",
-            )
+        yield N_(
+            "{n} tensors are quantised as {kind}, {bits} bits a number: the numbers shown are those of the file, not "
+            "those that it was made of",
+            n=len(places),
+            kind=name,
+            bits=f"{8 * kind.size / kind.block:g}",
         )
         if name not in numbers.OFF:
             continue
@@ -138,8 +136,7 @@ def _notes(whole: Tensor, found: Header, *, steps: bool) -> list[Message]:
                 largest=f"{measured.largest:.3g}",
                 error=f"{measured.error:.2g}",
             )
-        notes.append(about)
-    return notes
+        yield about
 
 
 def _rounded_up(value: float) -> str:

@@ -7,7 +7,7 @@ be searched for, and the fonts of every script are named one after the other.  W
 out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 from xml.sax.saxutils import escape
 
@@ -274,13 +274,11 @@ def _lay(axes: Mapping[str, Axis], box: annotations.Box) -> annotations.Box:
     return box[0], box[1], right, bottom
 
 
-def _clips(axes: Mapping[str, Axis]) -> list[str]:
+def _clips(axes: Mapping[str, Axis]) -> Iterator[str]:
     """The rectangles that lines do not leave."""
-    found = []
     for x in (axis for axis in axes.values() if axis.across):
         for y in (axis for axis in axes.values() if not axis.across):
             a, b = sorted((x.start, x.end))
             c, d = sorted((y.start, y.end))
             box = tag("rect", x=a - 1, y=c - 1, width=b - a + 2, height=d - c + 2)
-            found.append(tag("clipPath", box, id=f"plot-{x.name}-{y.name}"))
-    return found
+            yield tag("clipPath", box, id=f"plot-{x.name}-{y.name}")

@@ -109,7 +109,9 @@ class Cache:
                     running.done.wait()
                 entry = running.entry
             if entry is not None:
-                return cast(R, _handed_out(entry))
+                if entry.error is not None:
+                    raise _copy(entry.error)
+                return cast(R, entry.value)
             # Whoever computed it came to no end: now somebody else tries.
 
     def holds(self, key: Hashable) -> bool:
@@ -162,12 +164,6 @@ class Cache:
                 dropped.append(old)
         for old in dropped:
             del self._entries[old]
-
-
-def _handed_out(entry: _Entry) -> Any:
-    if entry.error is not None:
-        raise _copy(entry.error)
-    return entry.value
 
 
 def _copy(error: VizformerError) -> VizformerError:

@@ -13,9 +13,8 @@ from vizformer.messages import N_, Message
 from vizformer.web.link import branch as taken_by_hand
 from vizformer.web.link import edits as set_by_hand
 from vizformer.web.link import generation_settings, languages, line_settings, link_settings, packed_text
-from vizformer.web.link.codec import Codec, UnusableError
+from vizformer.web.link.codec import Codec, UnusableError, whole
 from vizformer.web.link.model_ref import TRAINING, ModelRef
-from vizformer.web.link.whole_number import whole
 
 if TYPE_CHECKING:
     from vizformer.text import Token

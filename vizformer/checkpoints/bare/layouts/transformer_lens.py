@@ -7,7 +7,7 @@ Source: github.com/TransformerLensOrg/TransformerLens, HookedTransformer and its
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -254,35 +254,28 @@ class _Reader:
             names=", ".join(map(shown, names)),
         )
 
-    def _assumed(self) -> list[Message]:
-        assumed = [
+    def _assumed(self) -> Iterator[Message]:
+        yield (
             N_("the names are those of TransformerLens: norms before the sublayers and after the last layer")
             if self.applied
             else N_("the names are those of TransformerLens, and there are no norms")
-        ]
+        )
         if not self.normed and self.applied:
-            assumed.append(
-                N_(
-                    "there are no weights of norms, as TransformerLens folds them into what follows: the norms scale by 1"
-                )
+            yield N_(
+                "there are no weights of norms, as TransformerLens folds them into what follows: the norms scale by 1"
             )
         if not self.inner:
-            assumed.append(
-                N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing")
-            )
+            yield N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing")
         if not self.predicts:
             head = self._of_head()
-            assumed.append(left_out("unembed", head, self.weights))
+            yield left_out("unembed", head, self.weights)
         elif self.outputs < self.tokens:
-            assumed.append(
-                N_(
-                    "{name} makes a logit for each of the token ids 0 to {last}: the others are read and never predicted, "
-                    "and stand at {never}",
-                    name=shown("unembed.W_U"),
-                    last=self.outputs - 1,
-                    never=f"{NEVER:,.0f}",
-                )
+            yield N_(
+                "{name} makes a logit for each of the token ids 0 to {last}: the others are read and never predicted, "
+                "and stand at {never}",
+                name=shown("unembed.W_U"),
+                last=self.outputs - 1,
+                never=f"{NEVER:,.0f}",
             )
         if "pos_embed.W_pos" in self.shapes:
-            assumed.append(N_("{name} is added to the embeddings: row i at position i", name=shown("pos_embed.W_pos")))
-        return assumed
+            yield N_("{name} is added to the embeddings: row i at position i", name=shown("pos_embed.W_pos"))

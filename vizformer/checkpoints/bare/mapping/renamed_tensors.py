@@ -5,7 +5,7 @@ of its guesses alone.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -198,9 +198,8 @@ def _read(stored: Stored, entry: Entry) -> Tensor:
 
 def _without_rows(
     rows: Mapping[str, list[tuple[int, int]]], entries: Mapping[str, Entry], weights: Weights
-) -> list[Message]:
+) -> Iterator[Message]:
     """Rows of tensors in pieces that no piece has."""
-    wrong = []
     for name, pieces in rows.items():
         shape = weights.tensors[name].shape
         end = 0
@@ -210,8 +209,7 @@ def _without_rows(
             end = max(end, last)
         whole = shape[1] if entries[name].transpose else shape[0]
         if end < whole:
-            wrong.append(N_("row {row} of {tensor} has no role", row=end, tensor=shown(name)))
-    return wrong
+            yield N_("row {row} of {tensor} has no role", row=end, tensor=shown(name))
 
 
 def by_tensor(fates: tuple[TensorFate, ...], applied: Applied, weights: Weights) -> tuple[TensorFate, ...]:

@@ -1,6 +1,6 @@
 """What the layers compute with: the width of the rows, the sizes of heads and networks, which way matrices are written."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vizformer.checkpoints.bare.structure.block import Block
@@ -78,15 +78,13 @@ def raw_is_turned(stacks: Sequence[Stack], blocks: Sequence[Block], width: int, 
     return said.pop() if said else (None if some else False)
 
 
-def _sides(block: Block) -> list[tuple[str, bool]]:
+def _sides(block: Block) -> Iterator[tuple[str, bool]]:
     """Every matrix of a layer, and whether it reads the rows (or else makes them)."""
-    found = []
     for parts in block.attentions.values():
-        found += [(name, True) for name in parts.attention.inside]
-        found += [(name, False) for name in parts.out]
+        yield from [(name, True) for name in parts.attention.inside]
+        yield from [(name, False) for name in parts.out]
     for role, name in block.feedforward.items():
-        found.append((name, role != "W_out"))
-    return found
+        yield (name, role != "W_out")
 
 
 def sizes(

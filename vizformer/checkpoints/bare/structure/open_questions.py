@@ -1,6 +1,6 @@
 """What the tensors of a hand-written model leave open: only what has answers under which the model opens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -270,17 +270,15 @@ def _norm_order(found: Found, kind: str | Question) -> Question:
     return replace(order, choices=("none", *choices, OTHERWISE), usual="none")
 
 
-def _beside(found: Found) -> list[Question]:
+def _beside(found: Found) -> Iterator[Question]:
     """Of norms beside the layers, where they stand, and whether those with the weights 1 and 0 are used."""
-    left: list[Question] = []
     norms = found.norms
     if norms.open:
         modules = list(norms.open.values())
-        left.append(norm_place(modules[0].path, unused=found.are_one(modules)))
+        yield norm_place(modules[0].path, unused=found.are_one(modules))
     for name, place in (("final_norm", norms.last), ("embedding_norm", norms.first)):
         if place and found.are_one(modules := list(place.values())):
-            left.append(questions.is_applied(name, shown(modules[0].path)))
-    return left
+            yield questions.is_applied(name, shown(modules[0].path))
 
 
 def _rows(found: Found) -> Question:

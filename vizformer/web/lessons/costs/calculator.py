@@ -12,7 +12,7 @@ from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import sizes
 from vizformer.web.lessons.costs.sizes import Between, model_cost
-from vizformer.web.widgets import lesson, no_attention_note
+from vizformer.web.widgets import cost_notes, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.cells import share
@@ -68,7 +68,7 @@ def draw(subject: Subject) -> None:
     training = {"rule": cost.rule_of_thumb(tokens), "counted": cost.training_flops(tokens)}
     rows = [Row(lab.text(f"training.{way}"), f"{sizes.scientific(flops)} FLOPs") for way, flops in training.items()]
     st.html(table.to_html(lab.columns("training", "operations", tokens=sizes.large(tokens)), rows))
-    no_attention_note.draw_note(config)
+    cost_notes.draw_no_attention(config)
     if (meets := cost.overtakes) is not None:
         products, whole = (counts.tokens(round(max(1, at))) for at in (meets.products, meets.whole))
         lab.say("overtaken", products=products, whole=whole)

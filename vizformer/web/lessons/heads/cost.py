@@ -14,7 +14,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson, no_attention_note
+from vizformer.web.widgets import chart, cost_notes, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 
@@ -33,7 +33,7 @@ def layer_costs(model: ModelRef, n: int) -> tuple[LayerCost, ...]:
 @lab.draws
 def draw(subject: Subject) -> None:
     config = subject.config
-    if no_attention_note.draw_note(config):
+    if cost_notes.draw_no_attention(config):
         return
     st.html(table.style())
     with controls():

@@ -16,7 +16,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson, no_attention_note, rolling_cache_note, telling
+from vizformer.web.widgets import chart, cost_notes, lesson, telling
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import counts, labels
 
@@ -33,7 +33,7 @@ def sharing_costs(model: ModelRef, length: int, memory: int) -> tuple[SharingCos
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    if no_attention_note.draw_note(subject.config):
+    if cost_notes.draw_no_attention(subject.config):
         return
     st.html(table.style())
     config, (own, memory) = subject.config, _lengths(subject)
@@ -73,7 +73,7 @@ def draw(subject: Subject) -> None:
     elif memory:
         lab.note("memory", n=memory)
     layers, chosen = config.n_kv_layers or config.n_encoder_layers, costs[numbers.index(g)]
-    if saved := rolling_cache_note.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
+    if saved := cost_notes.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
         st.caption(saved)
     if config.wide_layers is not None:  # layers differ in what they keep
         in_layers, width = ranges(config.wide_layers), config.wide_head_dim

@@ -11,7 +11,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions.sinusoid import ROWS, WIDTHS, code, length, position, say_whose, width
 from vizformer.web.lessons.positions.small_models import MOST
-from vizformer.web.link.whole_number import whole
+from vizformer.web.link.codec import whole
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels

@@ -1,5 +1,7 @@
 """Ways of reading many weights: heads put together, keys left out, whole words; and what each of them does, in words."""
 
+from collections.abc import Iterator
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -58,42 +60,35 @@ def names_together(over: str) -> dict[str, str]:
     return {"head_name": name, "grid_title": title, "head_short": ""}
 
 
-def _said(subject: Subject, kind: Kind) -> list[str]:
+def _said(subject: Subject, kind: Kind) -> Iterator[str]:
     view = state.view()
-    said = []
     record = subject.trace[attention_selector.site()]
     lender = subject.config.kv_layer(view.layer)
     if kind == "decoder" and view.over == "one" and lender != view.layer:
-        said.append(
-            _(
-                "This layer makes no keys and no values: its queries look at the keys of layer {layer} and bring its "
-                "values.",
-                layer=lender,
-            )
+        yield _(
+            "This layer makes no keys and no values: its queries look at the keys of layer {layer} and bring its "
+            "values.",
+            layer=lender,
         )
     if view.over == "one" and record.scoring.sinks is not None:
         sums = record.row_sums(view.head)
-        said.append(
-            _(
-                "This head has a sink: a learned score beside those of the keys, with a share of the softmax and no value. "
-                "Its share is not drawn: the rows here sum to {least} to {most}, and 1 less the sum is the sink's.",
-                least=f"{float(sums.min()):.2f}",
-                most=f"{float(sums.max()):.2f}",
-            )
+        yield _(
+            "This head has a sink: a learned score beside those of the keys, with a share of the softmax and no value. "
+            "Its share is not drawn: the rows here sum to {least} to {most}, and 1 less the sum is the sink's.",
+            least=f"{float(sums.min()):.2f}",
+            most=f"{float(sums.max()):.2f}",
         )
     if view.over == "one" and record.gates is not None and record.gates.back is not None:
-        said.append(
-            _(
-                "Why there is no softmax here: this layer is a short convolution between two gates, and compares nothing. A "
-                "head is a tap of its filter: it reads one token, with weight 1 in every text, and its number says how many "
-                "places back that is, here {back}. The map is exact: what differs from token to token are the values, which "
-                "hold the weights of the filter, and the gates.",
-                back=view.head,
-            )
+        yield _(
+            "Why there is no softmax here: this layer is a short convolution between two gates, and compares nothing. A "
+            "head is a tap of its filter: it reads one token, with weight 1 in every text, and its number says how many "
+            "places back that is, here {back}. The map is exact: what differs from token to token are the values, which "
+            "hold the weights of the filter, and the gates.",
+            back=view.head,
         )
     elif view.over == "one" and record.gates is not None:
         sums = record.row_sums(view.head)
-        said.append(
+        yield (
             _("Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it.")
             if record.gates.rule == "delta"
             else _(
@@ -101,45 +96,38 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
                 "that fades, and reads it."
             )
         )
-        said.append(
-            _(
-                "What it does is all the same a map, M, exact and with both signs: “scores” shows it, and its rows sum to "
-                "{least} to {most}; “weights” shows each key's share by size.",
-                least=f"{float(sums.min()):.2f}",
-                most=f"{float(sums.max()):.2f}",
-            )
+        yield _(
+            "What it does is all the same a map, M, exact and with both signs: “scores” shows it, and its rows sum to "
+            "{least} to {most}; “weights” shows each key's share by size.",
+            least=f"{float(sums.min()):.2f}",
+            most=f"{float(sums.max()):.2f}",
         )
     if view.over == "mean":
-        said.append(
+        yield (
             _("Mean over the heads: each row that has a key to look at sums to 1.")
             if not subject.config.sinks
             else _("Mean over the heads: each row sums to 1, less the mean share of their sinks.")
         )
     elif view.over == "max":
-        said.append(
+        yield (
             _("The largest weight of any head, cell by cell: rows sum to 1 or more.")
             if not subject.config.sinks
             else _("The largest weight of any head, cell by cell: rows sum to anything.")
         )
     elif view.over == "rollout":
-        said.append(
-            _(
-                "Rollout (Abnar & Zuidema 2020): each layer takes half from what its heads read, on average, and half "
-                "from what was there; a row says which tokens of the input it is made of."
-            )
+        yield _(
+            "Rollout (Abnar & Zuidema 2020): each layer takes half from what its heads read, on average, and half "
+            "from what was there; a row says which tokens of the input it is made of."
         )
     if view.over != "one" and view.picture == "lines":
-        said.append(_("Heads that are put together are drawn as a map."))
+        yield _("Heads that are put together are drawn as a map.")
     if view.without != "none":
-        said.append(_left_out(subject, kind))
+        yield _left_out(subject, kind)
     if view.level == "words" and view.picture == "map":
-        said.append(
-            _(
-                "Whole words: the sum over the pieces of a key word, the mean over the pieces of a query word. A click "
-                "opens a word."
-            )
+        yield _(
+            "Whole words: the sum over the pieces of a key word, the mean over the pieces of a query word. A click "
+            "opens a word."
         )
-    return said
 
 
 def _left_out(subject: Subject, kind: Kind) -> str:

@@ -9,17 +9,68 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import site_name
 from vizformer.components import attention
-from vizformer.web.catalogue import subject_cache
+from vizformer.components.payload import HeadsPayload
+from vizformer.web.catalogue import head_pictures, subject_cache
+from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.link.view import Kind, written_query
-from vizformer.web.tools.attention import aids, head_aggregation, over_texts
+from vizformer.web.link.view import Kind, Over, Without, written_query
+from vizformer.web.tools.attention import aids, over_texts
 from vizformer.web.tools.attention.heads_of_kind import Heads
-from vizformer.web.widgets import chart, head_downloads, packed_heads, proof_badge
+from vizformer.web.widgets import chart, head_downloads, packed_heads, proof_badge, watched_work
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
+
+Call = tuple[Subject, Kind, Over, Without, int]
+
+POLL = 0.5  # seconds between two looks at work that goes on
+_BEGUN = "attention.together.begun"
+
+
+def payload_together(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None:
+    """What `head_pictures.together` packs; None while it goes on, and once it was stopped."""
+    subject, kind, over, without, _layer = call
+    looked_through = (over == "mean" or over == "max") and head_pictures.small_together.holds(
+        subject, kind, over, without
+    )
+    if max(shape[2:]) <= head_pictures.QUICK or looked_through or head_pictures.together.holds(*call):
+        return head_pictures.together(*call)
+    going = WORK.look(head_pictures.together, call, watched_work.reader())
+    if head_pictures.together.holds(*call):  # it came to its end just now
+        return head_pictures.together(*call)
+    if going is None and st.session_state.get(_BEGUN) != call:
+        _begin(call)
+    elif going is None:
+        show_text("The heads are not put together: it was stopped, or there was no room to keep them.")
+        st.button(
+            _("Put the heads together"), type="primary", key="attention.together.begin", on_click=_begin, args=(call,)
+        )
+        return None
+    st.fragment(guarded()(_watch), run_every=POLL)(call, shape[0])
+    return None
+
+
+def _begin(call: Call) -> None:
+    """Begins it, and leaves what this reader wanted before."""
+    if (before := st.session_state.get(_BEGUN)) is not None:
+        WORK.leave(head_pictures.together, before, watched_work.reader())
+    st.session_state[_BEGUN] = call
+    WORK.begin(head_pictures.together, call, watched_work.reader())
+
+
+def _watch(call: Call, layers: int) -> None:
+    """How far it is, and the way to end it; drawn again and again while it goes on."""
+    going = WORK.look(head_pictures.together, call, watched_work.reader())
+    if going is None:
+        st.rerun()
+    done = going.done[0]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(done / layers, text=_("Putting the heads together: {done} of {n} layers", done=done, n=layers))
+        leave = (head_pictures.together, call, watched_work.reader())
+        st.button(_("Stop"), key="attention.together.stop", on_click=WORK.leave, args=leave)
+
 
 # The page keeps what a component returned and passes it again; a difference is the page's own wish.
 
@@ -74,7 +125,7 @@ def as_one_map(heads: Heads) -> None:
     shape = (heads.shape[0], 1, *heads.shape[2:])
     looked_at = min(attention.peek(key="heads.together", selected=wanted).layer, shape[0] - 1)
     layer = 0 if attention.fits(shape, scored=False) else looked_at
-    payload = head_aggregation.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
+    payload = payload_together((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
     if payload is None:  # the map is off the page meanwhile, and what was chosen in it with it
         state.update(layer=looked_at)
         return

@@ -1,5 +1,7 @@
 """Why a head looks there: the score of one query and key as a sum over what was written into their rows."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import streamlit as st
 
@@ -121,7 +123,7 @@ def _name(subject: Subject, split: ScoreSplit, writer: Writer, token: str) -> st
     return part_name(subject.config, writer.part, writer.place, writer.head, token)
 
 
-def _chains(here: Heads, split: ScoreSplit) -> list[str]:
+def _chains(here: Heads, split: ScoreSplit) -> Iterator[str]:
     """The heads among the strongest writers: from which tokens they took what they wrote."""
     sides: tuple[tuple[Side, tuple[Writer, ...]], ...] = (("query", split.queries), ("key", split.keys))
     found = [
@@ -131,7 +133,6 @@ def _chains(here: Heads, split: ScoreSplit) -> list[str]:
         if writer.head is not None
     ]
     at = split.site, split.head, split.query, split.key
-    said = []
     for share, side, writer in sorted(found, key=lambda one: -abs(one[0]))[:FOLLOWED]:
         shares = came_from(here.subject, at, side, writer)
         stack, __, kind = writer.place.split(".")
@@ -139,18 +140,15 @@ def _chains(here: Heads, split: ScoreSplit) -> list[str]:
         best = sorted(range(len(shares)), key=lambda i: -abs(shares[i]))[:TOKENS]
         tokens = labels.texts(read)
         row = here.queries[split.query].text if side == "query" else here.keys[split.key].text
-        said.append(
-            _(
-                "What {writer} wrote into “{row}” is worth {share} of the score; it took it from {tokens}.",
-                writer=_name(here.subject, split, writer, row),
-                row=row,
-                share=f"{share:+.3f}".replace("-", "−"),
-                tokens=_("; ").join(
-                    _("“{token}” {value}", token=tokens[i], value=f"{shares[i]:+.3f}".replace("-", "−")) for i in best
-                ),
-            )
+        yield _(
+            "What {writer} wrote into “{row}” is worth {share} of the score; it took it from {tokens}.",
+            writer=_name(here.subject, split, writer, row),
+            row=row,
+            share=f"{share:+.3f}".replace("-", "−"),
+            tokens=_("; ").join(
+                _("“{token}” {value}", token=tokens[i], value=f"{shares[i]:+.3f}".replace("-", "−")) for i in best
+            ),
         )
-    return said
 
 
 def _by_weights(here: Heads, split: ScoreSplit) -> list[str]:

@@ -11,7 +11,7 @@ from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import USUAL_DTYPE
 from vizformer.web.tools.fill_mask import computations
-from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
+from vizformer.web.tools.fill_mask.computations import Positions, Shown, mask_piece, masked_text
 from vizformer.web.widgets import chart, in_python
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.words import labels

@@ -13,7 +13,7 @@ from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computations
-from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
+from vizformer.web.tools.fill_mask.computations import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import counts, labels

@@ -15,7 +15,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
-from vizformer.web.widgets import chart, rolling_cache_note
+from vizformer.web.widgets import chart, cost_notes
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
@@ -157,7 +157,7 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
         bytes=f"{text.costs.cache_bytes[step]:,}",
     )
     config, length = subject.config, text.start + step
-    if said := rolling_cache_note.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
+    if said := cost_notes.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
         st.caption(said)
     growth, products = st.columns([2, 3])
     chart.show(

@@ -15,7 +15,7 @@ from vizformer.web.turns import visitor
 from vizformer.web.widgets import dropzone, own_texts
 from vizformer.web.widgets.choices import box
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.web.words.i18n import _, show_error, show_info, show_note, show_text
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
 OWN, FILE = "own", "file"
@@ -89,7 +89,7 @@ def status(name: str, was: head_reports.Phase) -> None:
     if now is None or now.phase != was:
         st.rerun()
     if now.phase == "waiting":
-        st.info(_("Waiting: {n} before this one. It begins by itself; keep this page open.", n=now.ahead))
+        show_info("Waiting: {n} before this one. It begins by itself; keep this page open.", n=now.ahead)
     else:
         said = _("{done} of {n} texts", done=f"{now.done:,}", n=f"{now.texts:,}")
         st.progress(now.done / max(now.texts, 1), text=said)
@@ -126,8 +126,8 @@ def come_back() -> None:
 def left(now: head_reports.State) -> None:
     """What stands there for somebody who has stopped watching what others still wait for."""
     done, n = f"{now.done:,}", f"{now.texts:,}"
-    st.info(
-        _("Stopped for you. Others wait for the same report, so that it goes on: {done} of {n} texts.", done=done, n=n)
+    show_info(
+        "Stopped for you. Others wait for the same report, so that it goes on: {done} of {n} texts.", done=done, n=n
     )
     st.button(_("Watch again"), key="head_report.watch", on_click=come_back)
 
@@ -135,19 +135,15 @@ def left(now: head_reports.State) -> None:
 def ended(model: ModelRef, corpus: Corpus, name: str, now: head_reports.State) -> None:
     """Why there is no report, and what can be done."""
     if now.phase == "stopped":
-        st.info(
-            _("Stopped after {done} of {n} texts. It goes on from there.", done=f"{now.done:,}", n=f"{now.texts:,}")
-        )
+        show_info("Stopped after {done} of {n} texts. It goes on from there.", done=f"{now.done:,}", n=f"{now.texts:,}")
         label = _("Continue")
     elif now.phase == "unreadable":
-        st.error(_("The model does not open, or it can read none of these texts. Choose other texts or another model."))
+        show_error("The model does not open, or it can read none of these texts. Choose other texts or another model.")
         st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
         label = _("Try again")
     else:
-        st.error(
-            _(
-                "The measuring broke off, and it is not your mistake. Whoever runs this server finds the reason in its log."
-            )
+        show_error(
+            "The measuring broke off, and it is not your mistake. Whoever runs this server finds the reason in its log."
         )
         label = _("Try again")
     if presses.button(label, key="head_report.again"):

@@ -18,7 +18,7 @@ from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_info, show_note, show_text, translate
 
 MOST_ROWS = 12  # of the table before it scrolls
 
@@ -49,12 +49,10 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
     one_head.over_the_texts(found, place)
     table(found, measure)
     if foreign:
-        st.info(
-            _(
-                "This report is on another model, {model}: its numbers are shown, but no maps and no circuits. Open that "
-                "model to see them.",
-                model=report.model,
-            )
+        show_info(
+            "This report is on another model, {model}: its numbers are shown, but no maps and no circuits. Open that "
+            "model to see them.",
+            model=report.model,
         )
     else:
         one_head.to_logits(slot, model, corpus, found.kind, place)

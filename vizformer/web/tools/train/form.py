@@ -42,7 +42,7 @@ def choose(shown: str, plan: Plan | None) -> None:
     )
     task = task or "copy"
     told = _WORDS["tasks"][task]
-    st.caption(_(told))
+    show_note(told)
     with st.form("train.form", border=True):
         choices = _model(task) | _course(task)
         if presses.submit(_("Train"), key="train.start", type="primary"):

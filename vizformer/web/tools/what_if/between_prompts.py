@@ -22,7 +22,14 @@ from vizformer.web.words.i18n import _, show_text
 
 def draw_between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
     with settings:
-        what = what_is_patched()
+        names = {
+            "stream": _("residual stream"),
+            "heads": _("outputs of heads"),
+            "heads_by_position": _("outputs of heads, by position"),
+            "patterns": _("patterns of heads"),
+            "paths": _("paths from head to head"),
+        }
+        what = one_of(_("What is patched"), "whatif.what", names, labelled=False)
     by_path = what == "paths"
     corrupted = second(subject)
     picture, beside = st.columns(BESIDE, gap="medium")
@@ -70,18 +77,6 @@ def explained(prompts: Prompts, *, by_path: bool) -> None:
             "et al. 2022)."
         )
     )
-
-
-def what_is_patched() -> str:
-    """The box of the kinds of patches."""
-    names = {
-        "stream": _("residual stream"),
-        "heads": _("outputs of heads"),
-        "heads_by_position": _("outputs of heads, by position"),
-        "patterns": _("patterns of heads"),
-        "paths": _("paths from head to head"),
-    }
-    return one_of(_("What is patched"), "whatif.what", names, labelled=False)
 
 
 def patch_choice(prompts: Prompts, what: str) -> Asked:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from vizformer.analysis.attribution.predictions import writable
-from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair
+from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptPair
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -56,7 +56,9 @@ def choose(subject: Subject, corrupted: str) -> Prompts | None:
 def second(subject: Subject) -> str:
     """The box of the second prompt, and the examples."""
     left, right = st.columns([3, 2])
-    found = next((one for one in EXAMPLES if is_of(one, subject)), None)
+    source, name = subject.model.source, subject.model.name
+    there = (one for one in EXAMPLES if (source, name) == ("bundled", one.model))
+    found = next((one for one in there if subject.text in (one.clean, one.corrupted)), None)
     proposed = "" if found is None else found.corrupted if subject.text == found.clean else found.clean
     basis = f"{subject.model} {subject.text}"
     text = ask_other_sentence(
@@ -74,15 +76,6 @@ def second(subject: Subject) -> str:
         on_change=_take_example,
     )
     return text
-
-
-def is_of(example: PromptExample, subject: Subject) -> bool:
-    """Whether a subject is one of the two prompts of an example."""
-    model = subject.model
-    return (model.source, model.name) == ("bundled", example.model) and subject.text in (
-        example.clean,
-        example.corrupted,
-    )
 
 
 def _take_example() -> None:
