@@ -76,7 +76,8 @@ def test_mean_and_largest_are_those_of_all_heads(name: str) -> None:
     for trace, kind in every_kind(name):
         maps = head_maps(trace, kind).weights
         np.testing.assert_allclose(np.stack(list(aggregates(trace, kind, "mean"))), maps.mean(1), atol=1e-6)
-        np.testing.assert_array_equal(np.stack(list(aggregates(trace, kind, "max"))), maps.max(1))
+        # heads one by one and all at once round apart with some processors
+        np.testing.assert_allclose(np.stack(list(aggregates(trace, kind, "max"))), maps.max(1), rtol=1e-6, atol=1e-7)
 
 
 def rolled_out(maps: np.ndarray) -> list[np.ndarray]:

@@ -53,7 +53,8 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     scale = 48**0.5 if checkpoint.model.config.scaled_embedding else 1
     scale *= checkpoint.model.config.embedding_scale
     table = checkpoint.model.token_rows(checkpoint.model.embedding.weight).detach()
-    np.testing.assert_allclose(found.embedded, scale * table[ids, :CELLS].numpy(), rtol=1e-6)
+    # rows of some tokens and of all round apart where a matrix makes them wider, with some processors
+    np.testing.assert_allclose(found.embedded, scale * table[ids, :CELLS].numpy(), rtol=1e-6, atol=1e-6)
     total = found.embedded if found.added is None else found.embedded + found.added
     assert found.plain == np.allclose(total, found.entering, atol=1e-5) == (not checkpoint.model.config.embedding_norm)
     look = found.look
