@@ -171,7 +171,8 @@ def test_a_run_that_begins_at_its_patch_is_the_whole_run(name: str) -> None:
         for there, logits in patched_logits(checkpoint, pair.corrupted, runs, row):
             seen |= set(there)
             for at, found in zip(there, logits, strict=True):
-                tiny.assert_close(found, whole[at] if row is None else whole[at][row])
+                # other shapes are summed in another order: off by 1.04e-5 where the processor has no AVX
+                tiny.assert_close(found, whole[at] if row is None else whole[at][row], 2e-5)
         assert seen == set(range(len(runs)))
 
 
@@ -233,7 +234,8 @@ def test_hooks_on_transformers_say_the_same(what: str, tmp_path: Path) -> None:
         assert all(one.loss is None for one in effects)
         return
     expected = [[(difference(logits) - difference(corrupted)) / moved for logits in row] for row in runs]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    # shares of a small difference of logits, which multiply how both round
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
     assert np.abs(found).max() > 0.1
 
 

@@ -58,7 +58,7 @@ def test_items_of_a_batch_do_not_see_each_others_experts(name: str) -> None:
     with torch.inference_mode():
         together = model(ids)
         for item in (0, 1):
-            tiny.assert_close(together[item], model(ids[[item]])[0], 1e-6)
+            tiny.assert_close(together[item], model(ids[[item]])[0])
 
 
 @everywhere
@@ -81,7 +81,8 @@ def test_a_router_set_by_hand_chooses_other_experts(name: str) -> None:
         before, after = (trace.routing("decoder.1.feedforward") for trace in (plain, edited))
         assert int(after.chosen[2, 0]) == last
         assert float(after.weights[2, 0]) == pytest.approx(1.0)
-        changed = (edited.residual("decoder.1.post") != plain.residual("decoder.1.post")).any(-1)
+        moved = edited.residual("decoder.1.post") - plain.residual("decoder.1.post")
+        changed = (moved.abs() > 1e-5).any(-1)  # rows of other experts may round otherwise
         assert changed.tolist() == [row == 2 for row in range(6)]
         assert torch.equal(before.chosen[[0, 1, 3, 4, 5]], after.chosen[[0, 1, 3, 4, 5]])
     with pytest.raises(TraceError, match=r"decoder.1.feedforward is a mixture of experts.*Set the router's scores"):
