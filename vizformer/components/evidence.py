@@ -19,8 +19,6 @@ _COMPONENT = _mount.Component("evidence", ENGLISH)
 
 
 class Node(TypedDict):
-    """A box."""
-
     # its column: tokens on the left, parts by their layers in the middle, the answer on the right
     kind: Literal["token", "part", "answer"]
     # text, note: what stands in it, and below in small letters

@@ -65,8 +65,6 @@ def asked_rows(checkpoint: Checkpoint, trace: Trace, hidden: Sequence[Token] = (
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss of every row that is asked."""
-
     asked: tuple[Asked, ...]  # the rows
     right: Float[ndarray, " rows"]  # the logit of the right token, z_y
     log_sums: Float[ndarray, " rows"]  # ln sum_j e^(z_j)

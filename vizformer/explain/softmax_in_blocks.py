@@ -50,8 +50,6 @@ class Tile:
 
 @dataclass(frozen=True)
 class OnlineSoftmax:
-    """The whole way of one query."""
-
     tiles: tuple[Tile, ...]  # in their order
     z: Float[ndarray, " d_head"]  # o / l after the last one; 0 where every key is blocked
     plain: Proof  # against softmax over the whole row, then times V (PyTorch, in the model's numbers)
@@ -107,7 +105,6 @@ def online_softmax(record: AttentionRecord, head: int, query: int, tile: int) ->
 
 
 def _beginning(sink: float | None) -> tuple[float, float]:
-    """The largest score and the sum before the first tile."""
     return (-np.inf, 0.0) if sink is None else (sink, 1.0)
 
 

@@ -69,8 +69,6 @@ class Writing:
 
 @dataclass(frozen=True)
 class Walkthrough:
-    """What is shown of one forward."""
-
     tokens: tuple[Token, ...]  # of the stack that reads the text; the first `SHOWN` of `count`
     count: int  # tokens that the text has
     followed: int  # the token whose row is followed

@@ -29,8 +29,6 @@ ALPHA, DRAWS, LEVEL = 0.05, 10_000, 0.95
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """The shares of all heads, see the module."""
-
     kinds: tuple[str, ...]  # of prompts
     heads: tuple[Part, ...]  # of the model
     # how much of the lead of the right answer is lost without a head, as a part of it

@@ -50,8 +50,6 @@ class Group(NamedTuple):
 
 
 class Begun(Protocol):
-    """A group that somebody measures."""
-
     def wait(self, seconds: float) -> bool:
         """Whether it is measured, after so many seconds at most."""
 

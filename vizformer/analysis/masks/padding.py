@@ -35,8 +35,6 @@ class Batch:
 
 @dataclass(frozen=True)
 class Batches:
-    """All sentences in batches."""
-
     batches: tuple[Batch, ...]
 
     @property

@@ -62,7 +62,6 @@ def head_file(name: str, layer: int, head: int) -> bytes:
 
 
 def layer_file(name: str, layer: int) -> bytes:
-    """The small maps of a layer's heads, and what they can be sorted by."""
     return _file(layer_columns(_found(name, layer), layer))
 
 

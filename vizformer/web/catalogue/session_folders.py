@@ -57,8 +57,6 @@ class Removal(Protocol):
 
 
 class Watch:
-    """What is to be removed with which session."""
-
     def __init__(
         self, connected: Callable[[str], bool] = is_connected, clock: Callable[[], float] = time.monotonic
     ) -> None:

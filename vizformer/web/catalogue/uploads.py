@@ -31,8 +31,6 @@ _MINE = "vizformer.uploads"
 
 @dataclass(frozen=True)
 class Upload:
-    """One model: what it is called, and its folder."""
-
     title: str
     folder: Path
 

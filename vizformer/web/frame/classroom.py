@@ -177,7 +177,6 @@ def is_free() -> bool:
 
 
 def seen() -> int:
-    """The version of the class's place that this session shows."""
     version: int = st.session_state.get(_SEEN, 0)
     return version
 

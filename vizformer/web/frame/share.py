@@ -23,7 +23,6 @@ def button() -> None:
 
 
 def offer(link: str) -> None:
-    """The link, its code, and what it does not carry."""
     show_note("This link opens what you see now, in any browser that reaches this server.")
     st.code(link, language=None, wrap_lines=True)
     if (code := qr(link)) is not None:

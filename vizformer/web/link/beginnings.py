@@ -13,8 +13,6 @@ from vizformer.web.link.view import View
 
 @dataclass(frozen=True)
 class Beginning:
-    """A model, and a sentence that it reads."""
-
     model: ModelRef
     text: str
 

@@ -22,6 +22,7 @@ What a translation lacks is said in English.
 import tomllib
 from collections.abc import Callable
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from vizformer.assets import asset
@@ -75,3 +76,9 @@ def say(lesson: str, part: str, name: str, numbered: Callable[[str], str] = str,
 
 def asked(lesson: str) -> tuple[str, ...]:
     return tuple(name for words in parts(lesson, SOURCE).values() for name in words.get("asks", ()))
+
+
+def notebook(code: str) -> Path:
+    """The file in the language `code`; in English where there is none."""
+    path = asset("exercises", code, "exercises.ipynb")
+    return path if path.is_file() else asset("exercises", SOURCE, "exercises.ipynb")

@@ -49,5 +49,4 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("order")
 def question(subject: Subject) -> lesson.Choice:
-    """In which order do the parts of a post-norm layer stand?"""
     return lab.choice("order", ("pre", "post", "between"), "post")

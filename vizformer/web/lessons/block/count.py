@@ -42,7 +42,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("count")
 def question(subject: Subject) -> lesson.Number:
-    """How many parameters has a feed-forward?"""
     sizes = Sizes(256, 1024, 0, 1, 1000)
     d, d_ff = sizes.d, sizes.d_ff
     wrong = {"bare": 2 * d * d_ff, "one": d * d_ff, "square": 4 * d * d + 4 * d}

@@ -71,7 +71,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("scale")
 def question(subject: Subject) -> lesson.Choice:
-    """Why are the numbers that are left made larger?"""
     return lab.choice("scale", ("size", "gradient", "back"), "size")
 
 

@@ -80,7 +80,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("alone")
 def question(subject: Subject, stack: str = "") -> lesson.Choice:
-    """How many outputs move with the row of one token?"""
     n = len(subject.trace.tokens[stack or usual(subject).stack])
     return lab.options("alone", 1, {"none": 0, "beside": 2, "all": n}, n, n=n)
 

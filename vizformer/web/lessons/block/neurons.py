@@ -81,7 +81,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("silent")
 def question(subject: Subject, stack: str = "") -> lesson.Number:
-    """How many numbers are silenced in the last layer?"""
     stack = stack or usual(subject).stack
     shares = silent_by_layer(subject, stack)
     share = float(shares[-1])

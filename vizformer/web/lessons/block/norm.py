@@ -87,7 +87,6 @@ def length(subject: Subject) -> lesson.Number | None:
 
 @lab.asks("neighbour")
 def neighbour(subject: Subject, place: Place | None = None, kind: SublayerKind = "self") -> lesson.Choice | None:
-    """Under which norm does the neighbour in the batch count?"""
     if subject.config.norm_order == "none" or not reads_neighbours(subject):
         return None
     moved = neighbour_effect(subject, *(place or usual(subject))[:2], kind).moved

@@ -85,7 +85,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("warmup")
 def question(subject: Subject) -> lesson.Choice:
-    """Which of the two orders learns without a warm-up?"""
     notes = trainings()
     guessing, ends = notes["guessing"], {name: curve[-1] for name, curve in notes["loss"].items()}
     post, pre = (ends[name] < guessing / 2 for name in ORDERS)

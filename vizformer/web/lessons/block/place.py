@@ -21,8 +21,6 @@ AFFORDABLE = 30_000_000  # Parameters: a larger model takes too long to read man
 
 
 class Place(NamedTuple):
-    """A stack, one of its layers, and a position in its text."""
-
     stack: str
     layer: int
     row: int

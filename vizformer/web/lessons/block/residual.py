@@ -80,7 +80,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("depth")
 def question(subject: Subject) -> lesson.Number:
-    """How much smaller is the gradient without sum and norm?"""
     powers = powers_of_ten(ASKED)
     wrong = {"one": powers / ASKED, "times": 10**powers}
     said = lab.asked("depth", wrong=wrong, times=f"{10**powers:.0e}", n=ASKED)

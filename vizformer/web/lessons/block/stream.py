@@ -64,7 +64,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("growth")
 def question(subject: Subject, place: Place | None = None) -> lesson.Choice:
-    """Does the stream grow from layer to layer?"""
     place = place or usual(subject)
     whole, order = stack_stream(subject, place.stack, place.row), subject.config.norm_order
     first, last = float(whole.lengths[0]), float(whole.lengths[whole.last_layer])

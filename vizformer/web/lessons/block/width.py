@@ -101,7 +101,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("wide")
 def question(subject: Subject) -> lesson.Choice:
-    """With as many weights in the layers, which shape is the worst?"""
     rows = series()["size"]
     worst = max(rows, key=lambda row: row.mean)
     others = [row for row in rows if row is not worst]

@@ -80,7 +80,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("overtakes")
 def overtakes(subject: Subject) -> lesson.Number | None:
-    """From how many tokens on does attention take more multiplications than the feed-forward network?"""
     config, own = subject.config, len(subject.tokens)
     if (found := model_cost(config, own).overtakes) is None:
         return None
@@ -105,7 +104,6 @@ def overtakes(subject: Subject) -> lesson.Number | None:
 
 @lab.asks("six")
 def six(subject: Subject) -> lesson.Choice:
-    """Which are the six operations?"""
     return lab.choice("six", ("operations", "layers", "matrices"), "operations")
 
 

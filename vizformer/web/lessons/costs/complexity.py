@@ -62,7 +62,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("times")
 def times(subject: Subject) -> lesson.Number:
-    """How many times as much does a recurrent layer cost?"""
     n, d = len(subject.tokens), subject.config.d_model
     about = (subject.model, subject.text)
     said = lab.asked(
@@ -79,7 +78,6 @@ def times(subject: Subject) -> lesson.Number:
 
 @lab.asks("path")
 def path(subject: Subject) -> lesson.Choice:
-    """Which layer connects any two tokens in a few steps?"""
     wrong = {layer: index for index, layer in enumerate(ASKED) if layer != "attention"}
     choices = [*lab.texts("layer", ASKED).values()]
     return lesson.Choice(choices=choices, answer=ASKED.index("attention"), **lab.asked("path", wrong=wrong))

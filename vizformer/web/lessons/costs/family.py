@@ -54,7 +54,11 @@ own_mixture = cached(model_costs.own_mixture)
 @lab.draws
 def draw(subject: Subject) -> None:
     """The table, models to open, then sliders for key/value heads and for experts."""
-    _relatives(subject)
+    rows = [Row(lab.text("your_model"), *_options(subject.config), "", "", kind="marked")]
+    for preset, (name, nearest) in RELATIVES.items():
+        rows.append(Row(name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest))
+    names = ("model", "stacks", "norm", "positions", "activation", "keys", "tables", "trained", "opened")
+    st.html(table.style() + table.to_html(lab.columns(*names), rows))
     _open(subject)
     lesson.formula(
         r"\begin{aligned} \text{RoPE:}\quad & f(x, m) = R_m x \\ & f(q, m) \cdot f(k, n) = g(q, k, m - n) \\"
@@ -75,13 +79,11 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("smaller")
 def smaller(subject: Subject) -> lesson.Choice:
-    """Which change of LLaMA makes the KV cache smaller?"""
     return lab.choice("smaller", ("norm", "rope", "gate", "none"), "none")
 
 
 @lab.asks("experts")
 def times(subject: Subject) -> lesson.Number:
-    """How many times as large do eight experts make the model?"""
     one, eight = mixture(subject.config, 1, 1), mixture(subject.config, 8, 1)
     values = {"one": one.expert, "before": one.total, "after": eight.total}
     written = {name: f"{value:,}" for name, value in values.items()}
@@ -103,14 +105,6 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
         lab.text("heads", form="own" if g == h else "shared", g=g, h=h),
         lab.text("tables", form="one" if config.tied_unembedding else "two"),
     )
-
-
-def _relatives(subject: Subject) -> None:
-    rows = [Row(lab.text("your_model"), *_options(subject.config), "", "", kind="marked")]
-    for preset, (name, nearest) in RELATIVES.items():
-        rows.append(Row(name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest))
-    names = ("model", "stacks", "norm", "positions", "activation", "keys", "tables", "trained", "opened")
-    st.html(table.style() + table.to_html(lab.columns(*names), rows))
 
 
 def _open(subject: Subject) -> None:

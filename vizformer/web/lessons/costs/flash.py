@@ -65,7 +65,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("factor")
 def factor(subject: Subject, site: str = "", head: int = 0) -> lesson.Number | None:
-    """What becomes of the first tile's sum when the second one comes?"""
     if not site:
         kind = kinds(subject.trace)[0]
         layer, head = telling.usual_head(subject, kind)

@@ -72,7 +72,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("bracket")
 def bracket(subject: Subject) -> lesson.Number:
-    """What does the head cost by way of the state?"""
     n, d = 10 * len(subject.tokens), subject.config.d_head  # the table below has the numbers of the text itself
     found = bracketing(n, d)
     wrong = {"order": found.through_weights, "one": n * d * d, "square": n * n}
@@ -83,7 +82,6 @@ def bracket(subject: Subject) -> lesson.Number:
 
 @lab.asks("product")
 def product(subject: Subject) -> lesson.Choice:
-    """Which other function lets the brackets be moved?"""
     return lesson.Choice(
         choices=["|q·k|", "(q·k)²", "e^(−|q − k|²)"], answer=1, **lab.asked("product", wrong={"size": 0, "distance": 2})
     )

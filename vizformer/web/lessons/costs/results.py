@@ -96,7 +96,6 @@ def worst(subject: Subject) -> lesson.Choice | None:
 
 @lab.asks("hours")
 def hours(subject: Subject) -> lesson.Number:
-    """How many operations is the training of the big model?"""
     flops = RECIPES[1].hardware_flops
     wrong = {"one": flops / 8e19, "hours": flops / 3600e19, "days": flops / (3.5 * 1e19)}
     said = lab.asked("hours", wrong=wrong, flops=sizes.scientific(flops))
@@ -105,7 +104,6 @@ def hours(subject: Subject) -> lesson.Number:
 
 @lab.asks("beaten")
 def beaten(subject: Subject) -> lesson.Choice:
-    """With how much of the best ensemble's training is it beaten?"""
     return lab.choice("beaten", ("twentieth", "half", "same", "ten"), "twentieth")
 
 

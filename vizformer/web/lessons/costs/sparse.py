@@ -91,7 +91,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("layers")
 def layers(subject: Subject) -> lesson.Number | None:
-    """After how many layers does the last token know of the first?"""
     n = len(subject.tokens)
     if n < 2:
         return None

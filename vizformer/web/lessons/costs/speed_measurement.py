@@ -88,7 +88,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("bytes")
 def written(subject: Subject) -> lesson.Number:
-    """How many bytes does the map of a head take?"""
     n = len(subject.tokens)
     values = {"tokens": counts.tokens(n), "n": n, "own": f"{4 * n * n:,}", "long": labels.size(4 * 4096**2)}
     wrong = {"cells": n * n, "row": 4 * n, "half": 2 * n * n}
@@ -98,13 +97,11 @@ def written(subject: Subject) -> lesson.Number:
 
 @lab.asks("doubled")
 def doubled(subject: Subject) -> lesson.Choice:
-    """How does the work of the fused attention grow?"""
     return lab.choice("doubled", ("twice", "four", "same"), "four")
 
 
 @lab.asks("crossing")
 def crossing(subject: Subject) -> lesson.Choice:
-    """By the recorded times: from which length on is the layer of attention the slower one?"""
     times = {(one.way, one.n): one.seconds for one in recorded().found["layers"]}
     slower = [n for n in COMPARISONS["layers"].lengths if times["attention", n] > times["gru", n]]
     right = "never" if not slower else "theory" if slower[0] <= LAYER_WIDTH else "later"

@@ -116,7 +116,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("length")
 def question(subject: Subject) -> lesson.Choice:
-    """Up to which length does one vector do?"""
     about = measured()
     longest = len(about.right["one"])
     reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)

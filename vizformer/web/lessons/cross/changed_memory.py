@@ -78,7 +78,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("empty")
 def question(subject: Subject) -> lesson.Choice | None:
-    """What do the weights over a memory of zeros become?"""
     if not has_two_stacks(subject.model):
         return None
     n = len(subject.trace.tokens["encoder"])

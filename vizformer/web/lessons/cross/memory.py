@@ -71,14 +71,19 @@ def draw(subject: Subject) -> None:
     agrees = lab.text("queries", difference=f"{reader.proof.difference:.1g}")
     proof_badge.show(reader.proof, agrees, edited=bool(subject.edited))
     lesson.ask(keys_question(subject))
-    _mask_and_cache(subject)
+    config, view = subject.config, state.view()
+    n_source, n_target = len(trace.tokens["encoder"]), len(trace.tokens["decoder"])
+    once = 2 * n_source * config.d_model * config.kv_heads * config.d_head
+    lab.say("cells", cells=n_source * n_target)
+    lab.say("once", once=once, n=n_target, every=once * n_target)
+    points = [translate(in_words(name)) for name in add_and_norms(trace, view.layer)]
+    lab.say("norms", count=len(points), points=lab.text("between").join(points))
     _formula(subject)
     see_also(lab, sitemap.BLOCK, sitemap.LAYER)
 
 
 @lab.asks("memory")
 def memory_question(subject: Subject) -> lesson.Choice | None:
-    """From what does the first decoder layer compute its keys and values?"""
     if not has_two_stacks(subject.model):
         return None
     names = ("first", "last", "own", "source") if subject.config.n_encoder_layers > 1 else ("last", "own", "source")
@@ -88,7 +93,6 @@ def memory_question(subject: Subject) -> lesson.Choice | None:
 
 @lab.asks("keys")
 def keys_question(subject: Subject) -> lesson.Number | None:
-    """How many keys are computed while a target is written?"""
     if not has_two_stacks(subject.model):
         return None
     n_source, n_target = (len(subject.trace.tokens[stack]) for stack in ("encoder", "decoder"))
@@ -99,17 +103,6 @@ def keys_question(subject: Subject) -> lesson.Number | None:
 
 def _apart(difference: float) -> Number:
     return Number(difference, "0" if difference == 0 else f"{difference:.3g}")
-
-
-def _mask_and_cache(subject: Subject) -> None:
-    """What is blocked, what is computed once, and how often add & norm comes."""
-    config, view = subject.config, state.view()
-    n_source, n_target = len(subject.trace.tokens["encoder"]), len(subject.trace.tokens["decoder"])
-    once = 2 * n_source * config.d_model * config.kv_heads * config.d_head
-    lab.say("cells", cells=n_source * n_target)
-    lab.say("once", once=once, n=n_target, every=once * n_target)
-    points = [translate(in_words(name)) for name in add_and_norms(subject.trace, view.layer)]
-    lab.say("norms", count=len(points), points=lab.text("between").join(points))
 
 
 def _formula(subject: Subject) -> None:

@@ -70,7 +70,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("shape")
 def question(subject: Subject) -> lesson.Choice | None:
-    """What shape do the scores of cross-attention have?"""
     if not has_two_stacks(subject.model):
         return None
     (cross,) = attended(subject, (site_name("cross", 0),))

@@ -60,7 +60,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("cube")
 def cube(subject: Subject) -> lesson.Choice:
-    """How does the work of the attention grow without a cache?"""
     return lab.options("cube", 8, {"steps": 2, "map": 4})
 
 

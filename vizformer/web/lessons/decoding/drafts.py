@@ -104,14 +104,12 @@ def _first(subject: Subject, layers: int, temperature: float) -> None:
 
 @lab.asks("accepted")
 def accepted(subject: Subject) -> lesson.Number:
-    """How often is a drafted token taken that the draft likes more than the model does?"""
     said = lab.asked("accepted", wrong={"product": 0.18, "own": 0.3, "turned": 2})
     return lesson.Number(answer=0.5, tolerance=0.01, written="{:.3g}".format, **said)
 
 
 @lab.asks("draft")
 def draft(subject: Subject) -> lesson.Choice:
-    """What does a bad draft change?"""
     return lab.choice("draft", ("text", "time", "both"), "time")
 
 

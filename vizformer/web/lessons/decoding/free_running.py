@@ -69,7 +69,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("forcing")
 def forcing(subject: Subject, step: int = 1) -> lesson.Choice | None:
-    """What does an error in a row change in the rows after it?"""
     if not writes(subject):
         return None
     last = len(right_rows(subject)) - 1

@@ -72,7 +72,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("shift")
 def next_token(subject: Subject) -> lesson.Choice | None:
-    """Which token is a row trained to say?"""
     rows = forced_rows(subject) if writes(subject) else ()
     if not rows:
         return None
@@ -92,7 +91,6 @@ def next_token(subject: Subject) -> lesson.Choice | None:
 
 @lab.asks("answer")
 def blocked(subject: Subject) -> lesson.CellChoice | None:
-    """In which cell would a row read its own answer?"""
     found = own_answer(subject) if writes(subject) else None
     if found is None:  # one token: its answer is no input
         return None

@@ -76,5 +76,4 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("end")
 def end(subject: Subject) -> lesson.Choice:
-    """Who decides where the text ends?"""
     return lab.choice("end", ("model", "rule", "length"), "model")

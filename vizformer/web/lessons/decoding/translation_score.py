@@ -97,7 +97,6 @@ def _formula(found: Bleu) -> None:
 
 @lab.asks("counted")
 def counted(subject: Subject, translation: str = "", reference: str = "") -> lesson.Number | None:
-    """How many pairs of words count?"""
     if not translation:
         translation, reference = proposed(subject)
     if not translation or not reference:

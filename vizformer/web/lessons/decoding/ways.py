@@ -104,7 +104,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("ratio")
 def ratio(subject: Subject) -> lesson.Number | None:
-    """What does the temperature make of the ratio of two probabilities?"""
     if not writes(subject):
         return None
     tokens = first_token(subject, 1.0)
@@ -120,7 +119,6 @@ def ratio(subject: Subject) -> lesson.Number | None:
 
 @lab.asks("temperature")
 def limit(subject: Subject, temperature: float = 1.0) -> lesson.Choice | None:
-    """At which temperature is what is drawn the greedy text?"""
     if not writes(subject):
         return None
     tokens = first_token(subject, temperature)

@@ -135,7 +135,6 @@ total = Exercise("total", lambda subject: contrasts.hand_given())
 
 @total.asks("weight")
 def weight_question(subject: Subject) -> lesson.Number:
-    """Which weight does a softmax give?"""
     weight = float(contrasts.total_contrast().right[0])
     scores = run("total", contrasts.hand_given(), corrected=True).names["scores"]
     wrong = {"scores": float(scores[0] / scores.sum()), "even": 1 / len(scores), "power": float(scores[0].exp())}

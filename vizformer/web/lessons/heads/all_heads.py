@@ -93,7 +93,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("habit")
 def question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | None:
-    """In which cell does a head do what it mostly does?"""
     kind = kind or kinds(subject.trace)[0]
     if (asked := habit(subject, kind)) is None:  # a single token
         return None

@@ -81,7 +81,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("cost")
 def question(subject: Subject) -> lesson.Choice | None:
-    """What would one wide head cost?"""
     config, n = subject.config, len(subject.tokens)
     if config.only_states:
         return None

@@ -87,7 +87,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("reader")
 def question(subject: Subject) -> lesson.Choice:
-    """What can a model know at the pronoun that reads from left to right?"""
     return lab.choice("reader", ("nothing", "little", "moved"), "nothing")
 
 

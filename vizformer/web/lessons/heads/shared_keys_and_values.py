@@ -49,7 +49,18 @@ def draw(subject: Subject) -> None:
     lesson.ask(question(subject), folded=True)
     chart.show(drawn, key="heads.sharing")
     aside(why)
-    st.text(_really(subject))
+    trace, h = subject.trace, config.n_heads  # how the loaded model does it, read off its recorded keys
+    shape = " × ".join(map(str, trace[trace.sites[0]].k.shape))
+    groups = config.kv_heads
+    values = {
+        "site": trace.sites[0],
+        "shape": shape,
+        "heads": counts.heads(h),
+        "h": h,
+        "g": groups,
+        "each": h // groups,
+    }
+    st.text(lab.text("really", form="own" if groups == h else "shared", **values))
     rows = [
         Row(
             Number(one.n_kv_heads, str(one.n_kv_heads)),
@@ -97,7 +108,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("cache")
 def question(subject: Subject) -> lesson.Choice | None:
-    """What would the cache hold if all query heads shared one key/value head?"""
     if subject.config.only_states:
         return None
     h = subject.config.n_heads
@@ -117,11 +127,3 @@ def _lengths(subject: Subject) -> tuple[int, int]:
 
 def _sharing(n_heads: int, groups: int) -> str:
     return lab.text("sharing.all" if groups == n_heads else "sharing.one" if groups == 1 else "sharing.groups")
-
-
-def _really(subject: Subject) -> str:
-    """How the loaded model does it, read off its recorded keys."""
-    trace, h, g = subject.trace, subject.config.n_heads, subject.config.kv_heads
-    shape = " × ".join(map(str, trace[trace.sites[0]].k.shape))
-    values = {"site": trace.sites[0], "shape": shape, "heads": counts.heads(h), "h": h, "g": g, "each": h // g}
-    return lab.text("really", form="own" if g == h else "shared", **values)

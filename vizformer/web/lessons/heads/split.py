@@ -75,7 +75,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("without")
 def question(subject: Subject, site: str = "", head: int = 0, query: int = 0) -> lesson.Number:
-    """What is left of a number of the output when a head is switched off?"""
     if not site:
         kind = kinds(subject.trace)[0]
         layer, head = telling.usual_head(subject, kind)

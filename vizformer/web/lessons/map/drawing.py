@@ -112,7 +112,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("share")
 def share(subject: Subject) -> lesson.Choice:
-    """Where are most of the parameters?"""
     found = boxes(subject.model, *lengths(subject))
     sizes = {name: sum(box.parameters for box in found if box.kind in kinds) for name, kinds in ASKED.items()}
     names = lab.texts("asks.share.choices", list(ASKED))
@@ -220,7 +219,6 @@ def _mask(config: ModelConfig) -> str:
 
 
 def leads_to(box: Box, config: ModelConfig) -> tuple[Entry, ...]:
-    """The lessons and pages that take the box apart."""
     if box.kind == "softmax" and config.architecture == "encoder-only":
         return sitemap.QKV, sitemap.BLANKS
     experts = box.kind == "feedforward" and config.n_experts is not None
@@ -289,7 +287,6 @@ def _told(boxes: Sequence[Box], config: ModelConfig) -> tuple[str, Table]:
 
 
 def _detail(subject: Subject, box: Box, total: int) -> None:
-    """A box in words and numbers, and the lessons that take it apart."""
     config = subject.config
     st.subheader(title(box, config))
     st.markdown(about(box, config))

@@ -129,7 +129,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("felt")
 def question(subject: Subject) -> lesson.Number | None:
-    """How much of the first word arrives at the last position of the GRU?"""
     tokens = read(subject.text)
     last = len(tokens) - 1
     first = next((i for i, token in enumerate(tokens) if not token.special), last)

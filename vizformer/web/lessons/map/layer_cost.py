@@ -69,7 +69,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("cost")
 def question(subject: Subject) -> lesson.Choice:
-    """Which layer needs fewer multiplications, by the paper's table?"""
     n, d = len(subject.tokens), subject.config.d_model
     own, other = (cost(kind, Sizes(n, d), full=False) for kind in ("attention", "recurrent"))
     right = "attention" if own < other else "recurrent" if own > other else "neither"

@@ -73,7 +73,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("path")
 def question(subject: Subject) -> lesson.Choice | None:
-    """How many layers of a convolution lie between the two ends of a text that is longer than the one on the page?"""
     if len(subject.tokens) < 2:  # nothing to be far from
         return None
     n, k = 10 * len(subject.tokens), 5

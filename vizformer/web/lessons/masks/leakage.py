@@ -56,7 +56,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("leak")
 def question(subject: Subject) -> lesson.Choice:
-    """How many outputs move with the last token?"""
     stack = _stacks(subject)[-1]
     n = len(subject.trace.tokens[stack])
     found = measured(subject, stack, n - 1, replacements(subject, stack, n - 1)[0].id, "own", 1)

@@ -83,7 +83,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("block")
 def question(subject: Subject, attention: Kind | None = None) -> lesson.CellChoice | None:
-    """Which cell must be blocked so that one token no longer sees another?"""
     attention = attention or causal_on(subject)
     if (found := asked_cell(subject, attention)) is None:  # a single token
         return None

@@ -104,7 +104,6 @@ def _written(value: object) -> str:
 
 @lab.asks("notation")
 def question(subject: Subject) -> lesson.Choice:
-    """What does the last query see through a mask that is read the other way round?"""
     masked = causal_head(subject, 0, 0)
     last = len(masked.scores) - 1
     weights = mistakes.mixed_up(masked.scores, masked.blocked)[last]

@@ -100,7 +100,11 @@ def draw(subject: Subject) -> None:
     st.caption(" · ".join(filter(None, (lab.text("on", attention=labels.kind_label(attention)), why))))
     notes(lab, subject, attention, masked, own=masked.own)
     if batched:
-        _show_batch(subject, other, second, attention)
+        both, stack = batch(subject, other, False), labels.stacks(attention)[1]
+        places = [str(i) for i in range(len(both.tokens[stack]))]
+        pair = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
+        st.html(matrix.style() + table(lab.text("batch", n=len(places)), places, ["0", "1"], pair, both.padding[stack]))
+        lab.note("alike", difference=f"{batch(subject, other, second).difference:.1g}")
     if kind in ("window", "bigbird"):
         share = f"{masked.n_open / masked.reasons.size:.0%}"
         lab.note("open", visible=masked.n_open, all=masked.reasons.size, percent=share)
@@ -118,7 +122,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("count")
 def question(subject: Subject) -> lesson.Choice:
-    """How many cells does the causal mask block?"""
     n = len(tokens(subject, causal_on(subject))[0])
     right = n * (n - 1) // 2
     wrong = {"diagonal": n * (n + 1) // 2, "all": n * n, "row": max(n - 1, 0)}
@@ -154,15 +157,6 @@ def _batch(subject: Subject, attention: Kind) -> tuple[str, bool]:
     other = ask_other_sentence(lab.text("other"), "batch", example, example)
     padded = batch(subject, other, False).padding[labels.stacks(attention)[1]]
     return other, lab.buttons("sentence", ("typed", "second"), "second" if padded[1].any() else "typed") == "second"
-
-
-def _show_batch(subject: Subject, other: str, second: bool, attention: Kind) -> None:
-    both, stack = batch(subject, other, False), labels.stacks(attention)[1]
-    rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
-    places = [str(i) for i in range(len(rows[0]))]
-    st.html(matrix.style())
-    st.html(table(lab.text("batch", n=len(places)), places, ["0", "1"], rows, both.padding[stack]))
-    lab.note("alike", difference=f"{batch(subject, other, second).difference:.1g}")
 
 
 def live_row(masked: Masked, unused: Sequence[int] = ()) -> str:

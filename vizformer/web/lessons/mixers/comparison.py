@@ -63,7 +63,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("grows")
 def grows(subject: Subject) -> lesson.Choice:
-    """Which of them costs the same for every token?"""
     return lab.choice("grows", ("sink", "grouped", "delta"), "delta")
 
 

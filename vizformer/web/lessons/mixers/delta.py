@@ -58,14 +58,12 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("twice")
 def twice(subject: Subject) -> lesson.Number:
-    """What does a key hold that was written twice?"""
     said = lab.asked("twice", wrong={"sum": 8, "mean": 4, "first": 3})
     return lesson.Number(answer=5, **said)
 
 
 @lab.asks("left")
 def left(subject: Subject) -> lesson.Number:
-    """What is left of a value after three more tokens?"""
     return lesson.Number(answer=1, **lab.asked("left", wrong={"once": 4, "four": 0.5, "nothing": 8}))
 
 

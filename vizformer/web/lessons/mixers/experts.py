@@ -61,14 +61,12 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("mixture")
 def mixture(subject: Subject) -> lesson.Number:
-    """What do two chosen experts give together?"""
     said = lab.asked("mixture", wrong={"kept": 3.2, "mean": 6, "best": 2})
     return lesson.Number(answer=4, tolerance=0.01, written="{:g}".format, **said)
 
 
 @lab.asks("bill")
 def bill(subject: Subject) -> lesson.Choice:
-    """What of memory and work grows with the number of experts?"""
     return lab.choice("bill", ("two", "apart", "eight"), "apart")
 
 

@@ -62,7 +62,6 @@ def score(subject: Subject) -> lesson.Number:
 
 @lab.asks("kept")
 def kept(subject: Subject) -> lesson.Number:
-    """How many numbers does a token leave in a layer of DeepSeek-V3?"""
     wrong = {"rotary": 512, "keys": 2 * 128 * 128, "heads": 128 * 576, "twice": 2 * 576}
     return lesson.Number(answer=576, written="{:,.0f}".format, **lab.asked("kept", wrong=wrong))
 

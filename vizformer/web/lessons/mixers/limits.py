@@ -74,7 +74,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("rows")
 def rows_of_a_state(subject: Subject) -> lesson.Number:
-    """How many values does a state hold without an error?"""
     rows, columns = next(one.config.state_dims for one in trainings()["recall"] if one.mixer == "delta")
     wrong = {"numbers": rows * columns, "columns": columns, "one": 1}
     return lesson.Number(answer=rows, **lab.asked("rows", wrong=wrong, rows=rows, columns=columns))

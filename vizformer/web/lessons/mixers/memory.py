@@ -83,14 +83,12 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("equal")
 def equal(subject: Subject) -> lesson.Number:
-    """From how many tokens on is the state of a layer the smaller one?"""
     said = lab.asked("equal", wrong={"one": 2048, "bytes": 512, "heads": 32})
     return lesson.Number(answer=1024, **said)
 
 
 @lab.asks("ends")
 def ends(subject: Subject) -> lesson.Choice:
-    """Which of the three answers makes the memory stop growing?"""
     return lab.choice("ends", ("heads", "state", "both", "all"), "both")
 
 

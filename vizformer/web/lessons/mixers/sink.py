@@ -61,6 +61,5 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("quarter")
 def quarter(subject: Subject) -> lesson.Number:
-    """What is left for the keys beside a sink?"""
     said = lab.asked("quarter", wrong={"all": 1, "sink": 0.25, "each": 1 / 3})
     return lesson.Number(answer=0.75, tolerance=0.01, written="{:.2f}".format, **said)

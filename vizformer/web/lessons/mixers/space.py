@@ -59,14 +59,12 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("entry")
 def entry(subject: Subject) -> lesson.Number:
-    """What does the second token take of the first one's value?"""
     said = lab.asked("entry", wrong={"kept": 1, "step": 0.125, "score": 0.5})
     return lesson.Number(answer=0.25, tolerance=0.01, written="{:.3g}".format, **said)
 
 
 @lab.asks("nothing")
 def nothing(subject: Subject) -> lesson.Number:
-    """What does a token with the step 0 leave of the state?"""
     return lesson.Number(answer=1, **lab.asked("nothing", wrong={"all": 0}))
 
 

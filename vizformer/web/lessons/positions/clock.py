@@ -48,7 +48,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("rotation")
 def question(subject: Subject, d: int = WIDTH, steps: int = STEPS) -> lesson.Choice:
-    """Does the rotation depend on where it begins?"""
     before, on = 3, 40
     positions = {"first": before, "second": before + steps, "third": on, "fourth": on + steps, "times": on - before}
     checked = {"steps": steps, "d": d, "error": f"{facts(d, steps).shift_error:.1e}", "last": ROWS - 1 - steps}

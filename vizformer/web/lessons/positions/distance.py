@@ -82,7 +82,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("product")
 def question(subject: Subject) -> lesson.Choice:
-    """Which other two positions have the same product?"""
     i, j, d = 2, 5, 64
     offered = [(i, j + 1), (2 * i, 2 * j), (i + FURTHER, j + FURTHER), (i + 1, j)]
     measured = _("; ").join(f"PE({a}) · PE({b}) = {products(d)[a, b]:.2f}" for a, b in [(i, j), *offered])

@@ -58,7 +58,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("shuffle")
 def question(subject: Subject) -> lesson.Choice | None:
-    """Which row does a token get in the reversed sentence, without positions?"""
     texts = labels.texts(words_only(subject))
     n = len(texts)
     if n < 2:

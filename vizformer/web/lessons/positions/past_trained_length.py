@@ -65,7 +65,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("longer")
 def question(subject: Subject) -> lesson.Choice:
-    """Which scheme suffers least past the trained length, on the reader's text?"""
     trained, titles = measured()["trained"], _titles()
     means = {
         scheme: lengths.mean_from(losses, trained)

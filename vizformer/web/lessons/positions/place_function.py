@@ -83,7 +83,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("moved")
 def question(subject: Subject, m: int | None = None, n: int = 0) -> lesson.Choice | None:
-    """Which of the schemes does not keep the score of a pair that moves on together?"""
     scores = moved_scores(subject, len(words_only(subject)) - 1 if m is None else m, n)
     change = {scheme: float(np.ptp(scores[scheme])) for scheme in OFFERED}
     changing, names = max(OFFERED, key=change.__getitem__), lab.texts("scheme", OFFERED)

@@ -110,7 +110,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("penalty")
 def question(subject: Subject) -> lesson.CellChoice | None:
-    """From which score does ALiBi take most?"""
     texts = labels.texts(words_only(subject)[:LARGEST])
     last = len(texts) - 1
     if not last:

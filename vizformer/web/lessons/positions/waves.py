@@ -69,7 +69,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("turn")
 def question(subject: Subject) -> lesson.Number:
-    """How long is the shortest wave?"""
     fastest = wavelength(WIDTHS[0], 0)  # the same at every width
     wrong = {"half": fastest / 2, "slowest": 10000 * fastest, "degrees": 360, "radian": 1}
     said = lab.asked("turn", wrong=wrong, length=f"{fastest:.2f}")

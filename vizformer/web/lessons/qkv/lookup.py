@@ -43,7 +43,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("self")
 def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
-    """Where does a query look?"""
     kind = kind or kinds(subject.trace)[0]
     if (asked := where(subject, kind)) is None:
         return None

@@ -59,7 +59,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("scale")
 def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
-    """What does the largest weight become without the division?"""
     kind = kind or kinds(subject.trace)[0]
     if not subject.config.plain_scores or (asked := undivided(subject, kind)) is None:
         return None

@@ -42,7 +42,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("ratio")
 def question(subject: Subject, kind: Kind | None = None) -> lesson.Number | None:
-    """What does softmax make of the gap between two scores?"""
     kind = kind or kinds(subject.trace)[0]
     if (asked := ratio(subject, kind)) is None:  # no query has two keys to choose from
         return None

@@ -80,7 +80,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("side")
 def question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | None:
-    """Which of two mirrored cells holds a weight?"""
     kind = kind or kinds(subject.trace)[0]
     if (asked := asked_cell(subject, kind)) is None:  # a single token
         return None

@@ -123,7 +123,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("context")
 def question(subject: Subject, second: str = "", at: int | None = None) -> lesson.Choice | None:
-    """Are the layers enough to make the vectors of one token differ?"""
     second = second or beside(subject)[0]
     places = dict(shared(subject.model, subject.text, second))
     if not places:

@@ -71,7 +71,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("merge")
 def question(subject: Subject, mode: str = "apply") -> lesson.Choice | None:
-    """Which pair is joined first?"""
     text = subject.text if mode != "paper" else ""
     if not (steps := applied(text)[1] if mode == "apply" else learned(text)[1]):
         return None

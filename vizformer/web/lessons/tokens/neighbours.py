@@ -87,7 +87,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("nearest")
 def question(subject: Subject, centred: bool = False) -> lesson.Choice | None:
-    """Which row of the table is nearest to that of a token that the pictures do not begin with?"""
     first, *others = rarest(subject.tokens)
     chosen = next((token for token in others if token.id != first.id), first)
     nearest = nearest_to(subject.model, chosen.id, centred)

@@ -54,7 +54,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("patches")
 def question(subject: Subject, side: int = SIDE) -> lesson.Number:
-    """What happens to the number of tokens and to the map of attention when the patches shrink?"""
     n, more = (PICTURE / side) ** 2, (PICTURE / (side / 2)) ** 2
     wrong = {"tokens": more / n, "side": (more / n) ** 0.5, "row": (more / n) ** 1.5}
     said = lab.asked("patches", side, wrong=wrong, side=side, n=round(n))

@@ -79,7 +79,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("products")
 def question(subject: Subject) -> lesson.Number:
-    """What would the product with a one-hot row cost?"""
     sizes = {"vocab_size": subject.config.input_vocab_size, "d_model": subject.config.d_embedding}
     products = looked_up(subject.model, subject.tokens[0].id).products
     wrong = {"copy": sizes["d_model"], "ones": sizes["vocab_size"], "none": 0}

@@ -54,7 +54,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("pieces")
 def question(subject: Subject) -> lesson.Choice | None:
-    """How many times as many cells has an attention map for bytes as for characters?"""
     n_bytes, n = (len(ways_to_cut(subject)[scheme][0]) for scheme in ("byte", "character"))
     if not n:
         return None

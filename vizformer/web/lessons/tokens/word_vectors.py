@@ -91,7 +91,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("static")
 def question(subject: Subject) -> lesson.Choice:
-    """What can a static table not do for a word with two senses?"""
     return lab.choice("static", ("one", "two", "many"), "one", subject.model)
 
 

@@ -72,7 +72,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("first")
 def first(subject: Subject) -> lesson.Number:
-    """How large is the first change?"""
     change = -updates((50.0,), 0.001, True)[0].change
     wrong = {"gradient": 0.001 * 50, "early": -updates((50.0,), 0.001, False)[0].change, "square": 0.001 / 50}
     return lesson.Number(answer=change, tolerance=0.0001, written="{:.4f}".format, **lab.asked("first", wrong=wrong))
@@ -80,7 +79,6 @@ def first(subject: Subject) -> lesson.Number:
 
 @lab.asks("scale")
 def scale(subject: Subject) -> lesson.Choice:
-    """What do smaller gradients change?"""
     return lab.choice("scale", ("thousand", "million", "nothing"), "nothing")
 
 

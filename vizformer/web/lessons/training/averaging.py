@@ -69,7 +69,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("mean")
 def mean(subject: Subject) -> lesson.Choice:
-    """How good is the mean of five checkpoints?"""
     runs = trainings()
     n, better = len(runs), sum(run.mean_loss < min(run.losses) for run in runs)
     worse = sum(run.mean_loss > max(run.losses) for run in runs)

@@ -69,7 +69,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("cells")
 def cells(subject: Subject) -> lesson.Number:
-    """How many cells of a batch are padding?"""
     lengths = (2, 5, 4, 12)
     cells, used = len(lengths) * max(lengths), sum(lengths)
     wrong = {"all": cells, "tokens": used, "mean": cells // 2}
@@ -79,7 +78,6 @@ def cells(subject: Subject) -> lesson.Number:
 
 @lab.asks("order")
 def order_question(subject: Subject) -> lesson.Choice:
-    """What is drawn at random where sentences are sorted by length?"""
     return lab.choice("order", ("nothing", "batches", "tokens"), "batches")
 
 

@@ -84,7 +84,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("interval")
 def question(subject: Subject) -> lesson.Choice:
-    """How sure is it, by forty held-out sentences, that the Transformer is better than counting words?"""
     last, n = _last(recorded("en")), len(sentences("en", held_out=True))
     (low, __), (__, high) = interval(last["frozen"].right, n), interval(last["words"].right, n)
     said = {"n": n, "words": last["words"].right, "frozen": last["frozen"].right}

@@ -66,5 +66,4 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("reported")
 def reported(subject: Subject) -> lesson.Choice:
-    """Why is the loss lower after the training?"""
     return lab.choice("reported", ("mistake", "dropout", "heart"), "dropout")

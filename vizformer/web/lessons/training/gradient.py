@@ -75,7 +75,6 @@ def _asked(subject: Subject) -> StepGradient | None:
 
 @lab.asks("largest")
 def largest(subject: Subject) -> lesson.CellChoice | None:
-    """Which matrix has the longest gradient?"""
     found = _asked(subject)
     if found is None or max(len(found.layers), len(found.kinds)) > LARGEST:
         return None
@@ -88,7 +87,6 @@ def largest(subject: Subject) -> lesson.CellChoice | None:
 
 @lab.asks("rows")
 def rows(subject: Subject) -> lesson.Choice | None:
-    """In how many rows of the table of tokens is the gradient not 0?"""
     if (found := _asked(subject)) is None:
         return None
     n = subject.config.vocab_size

@@ -79,7 +79,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("without")
 def without(subject: Subject) -> lesson.Choice:
-    """Without which one does the small model learn all the same?"""
     names = LEFT_OUT[1:]
     found, seeds = curves(), notes("left_out")["recipe"]["seeds"]
     return lab.choice("without", names, next(name for name in names if found[name].learned == len(seeds)))
@@ -87,7 +86,6 @@ def without(subject: Subject) -> lesson.Choice:
 
 @lab.asks("times")
 def times(subject: Subject) -> lesson.Number:
-    """How much larger is the first step without warm-up?"""
     warmup = notes("left_out")["recipe"]["warmup"]
     wrong = {"root": math.sqrt(warmup), "same": 1, "square": warmup**2}
     return lesson.Number(answer=warmup, **lab.asked("times", wrong=wrong, n=warmup))

@@ -41,7 +41,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("guess")
 def guess(subject: Subject) -> lesson.Number:
-    """Which loss does guessing have?"""
     n = subject.config.vocab_size
     wrong = {"bits": math.log2(n), "ten": math.log10(n), "share": 1 / n, "perplexity": n}
     said = lab.asked("guess", n, wrong=wrong, tokens=f"{n:,}", n=n, loss=f"{math.log(n):.2f}")
@@ -50,7 +49,6 @@ def guess(subject: Subject) -> lesson.Number:
 
 @lab.asks("padding")
 def padding(subject: Subject) -> lesson.Choice | None:
-    """What does padding do to the mean, if it is counted?"""
     if not predicts(subject):
         return None
     found = losses(subject, predictions.hidden_now(subject))

@@ -58,7 +58,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("peak")
 def peak_question(subject: Subject) -> lesson.Number:
-    """How high is the peak of the big model?"""
     highest = peak(1024, 4000)
     wrong = {"base": 1e4 * peak(512, 4000), "root": 1e4 / (1024 * 4000), "width": 1e4 / 1024**0.5}
     said = lab.asked("peak", wrong=wrong, rate=f"{highest:.2e}")
@@ -67,7 +66,6 @@ def peak_question(subject: Subject) -> lesson.Number:
 
 @lab.asks("wide")
 def wide(subject: Subject) -> lesson.Choice:
-    """How high is the peak of a model four times as wide?"""
     return lab.choice("wide", ("four", "half", "same", "quarter"), "half")
 
 

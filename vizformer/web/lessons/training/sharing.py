@@ -65,7 +65,6 @@ def _table(name: str, found: Sharing) -> None:
 
 @lab.asks("saved")
 def saved(subject: Subject) -> lesson.Number:
-    """What would two further tables cost?"""
     paper = paper_sharing()
     more = paper.apart - paper.stored
     stored, apart = (f"{(tables + paper.others) / 1e6:.1f}" for tables in (paper.stored, paper.apart))
@@ -76,5 +75,4 @@ def saved(subject: Subject) -> lesson.Number:
 
 @lab.asks("tied")
 def tied(subject: Subject) -> lesson.Choice:
-    """What becomes of the gradient of a shared table?"""
     return lab.choice("tied", ("added", "last", "logits"), "added")

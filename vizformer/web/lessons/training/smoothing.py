@@ -54,7 +54,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("floor")
 def floor(subject: Subject) -> lesson.Number:
-    """What is the least loss with smoothing?"""
     n = subject.config.vocab_size
     least = loss.smoothing_floor(n, 0.1)
     wrong = {"zero": 0, "right": -math.log(0.9), "even": math.log(n)}
@@ -64,7 +63,6 @@ def floor(subject: Subject) -> lesson.Number:
 
 @lab.asks("worse")
 def worse(subject: Subject) -> lesson.Choice:
-    """What became of perplexity and BLEU in the paper?"""
     return lab.choice("worse", ("both", "bleu", "perplexity"), "bleu")
 
 

@@ -15,8 +15,8 @@ from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import errors
-from vizformer.web.words.exercise_notebook import notebook
 from vizformer.web.words.i18n import _, language, show_markdown, show_note, translate
+from vizformer.web.words.lesson_words import notebook
 
 _CHECKED = "compare.checked"
 _ERROR = "compare.error"  # of what was handed in last, until it is shown

@@ -142,7 +142,6 @@ def long(subject: Subject, node: Node) -> str:
 
 
 def box(subject: Subject, asked: Asked, found: Evidence, removed: tuple[Removed, ...], node: Node) -> evidence.Node:
-    """What is drawn of a node."""
     if node.part == "answer":
         p = labels.percent(_before(subject, asked))
         return evidence.Node(kind="answer", text=asked.text, note=p, name=f"“{asked.text}” {p}")
@@ -172,7 +171,6 @@ def in_list(subject: Subject, found: Evidence, edge: EvidenceEdge) -> str:
 
 
 def becomes(subject: Subject, asked: Asked, edge: EvidenceEdge, one: Removed | None) -> str:
-    """What becomes of the answer without an edge."""
     to = asked.text if edge.reader.part == "answer" else long(subject, edge.reader)
     way = f"{long(subject, edge.writer)} → {to}"
     if one is None:

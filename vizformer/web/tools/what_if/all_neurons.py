@@ -83,7 +83,6 @@ def swept(
 
 
 def strongest(subject: Subject, place: Place, block: Part, effects: NeuronEffects) -> None:
-    """The neurons without which the answer moves most."""
     most = max(float(effects.divergence.max()), 1e-12)  # (a bar is a share of it)
     rows = [
         Row(

@@ -100,7 +100,6 @@ def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
 
 
 def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> None:
-    """The parts without which the answer moves most."""
     first = tuple(one.part for one in sorted(effects, key=lambda one: -one.divergence)[:LISTED])
     listed = computations.sweep(subject, place.row, place.token, place.instead, first)
     rows = [

@@ -76,7 +76,6 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
 
 
 def draw_effects(subject: Subject, found: SetEffects, settings: DeltaGenerator) -> None:
-    """The map of the heads, what is largest, and the tables."""
     picture, beside = st.columns(BESIDE, gap="medium")
     with settings:
         kind = usable_kind(subject, found)

@@ -22,8 +22,8 @@ from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.exercise_notebook import notebook
 from vizformer.web.words.i18n import language
+from vizformer.web.words.lesson_words import notebook
 
 MADE = (
     first_stations.machine,
