@@ -24,6 +24,11 @@ FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
     "cohere2": {"sliding_window_pattern": 4},
     "exaone4": {"sliding_window_pattern": 4},
+    "gemma3n_text": {
+        "intermediate_size": 16_384,
+        "layer_types": None,
+        "activation_sparsity_pattern": None,
+    },
     "gemma4_text": {
         "global_head_dim": 512,
         "num_global_key_value_heads": None,

@@ -5,6 +5,7 @@ Only the names of the weights are taken from there.  One sequence at a time; eve
 
 import math
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -131,12 +132,19 @@ class Eager:
 
     def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
         c = self.config
+        streams = self._split(x) if c.n_streams is not None else []
         for index in range(c.n_encoder_layers if name == "encoder" else c.n_decoder_layers):
             layer, path = f"{name}.{index}", f"{name}.layers.{index}"
+            if c.n_streams is not None:
+                streams = self._predicted(path, streams)
+                x = streams[0]
             self.residuals[f"{layer}.pre"] = entering = x
             near = self._near(len(x), index) if name == "encoder" else 0.0
             x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask + near)
-            self.residuals[f"{layer}.mid" if memory is None else f"{layer}.mid_self"] = x
+            self.residuals[f"{layer}.mid" if memory is None and not streams else f"{layer}.mid_self"] = x
+            if streams:
+                x = (x + self._around(path, self._norm(f"{path}.self_norm", entering))) / math.sqrt(2)
+                self.residuals[f"{layer}.mid"] = x
             if memory is not None and memory_mask is not None:
                 x = self._attention(
                     f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
@@ -159,15 +167,53 @@ class Eager:
                 x = self._norm(last, x) if f"{last}.weight" in self.weights else x
             if c.layer_input_dim is not None:
                 self.residuals[f"{layer}.mid_feedforward"] = x
+            if streams:
+                streams = self._corrected(path, streams, x)
+                x, scale = streams[0], self.weights.get(f"{path}.streams.scale_weight", torch.ones(c.d_model))
+                again = self._token_again(index, path, x * scale)
+                for number in range(1, len(streams)):
+                    streams[number] = self.residuals[f"{layer}.stream_{number}"] = streams[number] + again
+            elif c.layer_input_dim is not None:
                 x = x + c.residual_scale * self._token_again(index, path, x)
             if c.layer_scale:
                 self.residuals[f"{layer}.unscaled"] = x
                 x = x * float(self.weights[f"{path}.scale_weight"])
             self.residuals[f"{layer}.post"] = x
+        x = self._merged(streams) if streams else x
         if f"{name}.final_norm.weight" in self.weights:
             x = self._norm(f"{name}.final_norm", x)
         self.residuals[f"{name}.final"] = x
         return x
+
+    def _split(self, x: Tensor) -> list[Tensor]:
+        others = range((self.config.n_streams or 1) - 1)
+        return [x, *(self._as_long(x @ self.weights[f"decoder.ends.W_split.{i}.weight"].T, x) for i in others)]
+
+    def _merged(self, streams: list[Tensor]) -> Tensor:
+        first, total = streams[0], streams[0]
+        for i, x in enumerate(streams[1:]):
+            total = total + self._as_long(x @ self.weights[f"decoder.ends.W_merge.{i}.weight"].T, first)
+        return total / len(streams)
+
+    def _as_long(self, rows: Tensor, like: Tensor) -> Tensor:
+        return torch.stack([y * (x.norm() / y.norm()) for y, x in zip(rows, like, strict=True)])
+
+    def _told(self, path: str, x: Tensor) -> Tensor:
+        small = self._norm(f"{path}.streams.norm", x) / self.config.d_model
+        return torch.tanh(small @ self.weights[f"{path}.streams.W_t.weight"].T)
+
+    def _predicted(self, path: str, streams: list[Tensor]) -> list[Tensor]:
+        s = len(streams)
+        mixed = self._told(path, streams[0]) @ self.weights[f"{path}.streams.W_predict.weight"].T
+        return [streams[to] + sum(mixed[:, to * s + of, None] * streams[of] for of in range(s)) for to in range(s)]
+
+    def _corrected(self, path: str, predicted: list[Tensor], y: Tensor) -> list[Tensor]:
+        gain = self._told(path, y) @ self.weights[f"{path}.streams.W_correct.weight"].T + 1
+        return [p + gain[:, to, None] * (y - predicted[0]) for to, p in enumerate(predicted)]
+
+    def _around(self, path: str, y: Tensor) -> Tensor:
+        narrow = y @ self.weights[f"{path}.laurel.W_left.weight"].T
+        return y + self._norm(f"{path}.laurel.norm", narrow @ self.weights[f"{path}.laurel.W_right.weight"].T)
 
     def _token_again(self, index: int, path: str, x: Tensor) -> Tensor:
         """What a layer reads of its tokens again, token by token."""
@@ -176,7 +222,8 @@ class Eager:
         for id, row in zip(self.ids.tolist(), x, strict=True):
             first = self.weights["embedding.weight"][id] * c.embedding_factor
             made = self.weights["layer_input_tables.W.weight"][own] @ first / math.sqrt(c.d_model)
-            said = self.weights["layer_input_tables.table.weight"][id, own] * math.sqrt(width)
+            known = id if c.layer_input_vocab is None or id < c.layer_input_vocab else 0
+            said = self.weights["layer_input_tables.table.weight"][known, own] * math.sqrt(width)
             again = (self._norm("layer_input_tables.norm", made[None])[0] + said) / math.sqrt(2)
             gate = self._activation(self.weights[f"{path}.layer_input.W_gate.weight"] @ row)
             rows.append(self.weights[f"{path}.layer_input.W_out.weight"] @ (gate * again))
@@ -510,6 +557,11 @@ class Eager:
             if (limit := self.config.gate_limit) is not None:
                 gate = torch.where(gate > limit, limit, gate)
                 hidden = 1 + torch.where(hidden.abs() > limit, limit * hidden.sign(), hidden)
+            if (share := self.config.sparsity_of(int(path.split(".")[2]))) > 0:
+                z = NormalDist().inv_cdf(share)
+                for row in gate:
+                    spread = math.sqrt(sum(float(x - row.mean()) ** 2 for x in row) / len(row))
+                    row.sub_(row.mean() + z * spread).clamp_(min=0)
             hidden = self._activation(gate) * hidden
         else:
             hidden = self._activation(hidden)

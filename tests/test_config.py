@@ -101,6 +101,11 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(WIDE, positions="rope", rope_local_theta=9.0, rope_local_layers=(0,), rope_dims=12),
         ["rope_dims=12: rotary positions turn pairs of numbers, it must be even and from 2 to d_head=8"],
     ),
+    (dict(layer_input_vocab=4), ["layer_input_vocab=4: this is an option of layer_input_dim, and at most vocab_size"]),
+    (dict(n_streams=2), ["n_streams without laurel_rank", "n_streams=2: these are two or more, and need"]),
+    (dict(laurel_rank=2), ["laurel_rank without n_streams: give both, or leave it out"]),
+    (dict(stream_scale=3), ["stream_scale=3: must be bool"]),
+    (dict(gate_sparsity=(0.5,)), ["gate_sparsity=[0.5]: must be a number from 0 to below 1 for each of"]),
     (dict(layer_input_dim=4), ["layer_input_dim=4: only a decoder alone, without embedding_dim, has such inputs"]),
     (
         dict(layer_input_dim=4, n_encoder_layers=0, norm_order="pre", residual="parallel"),

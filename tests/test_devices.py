@@ -53,6 +53,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "lfm2": ("decoder-only", tiny.SHORT),
     "gemma4": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma4 with experts": ("decoder-only", tiny.GEMMA4_EXPERTS),
+    "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "shared_keys": ("decoder-only", tiny.SHARED_KEYS),
 }
 

@@ -101,8 +101,8 @@ def test_what_nothing_is_said_of_is_refused(
 
 def test_the_readme_counts_the_types_that_open() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{len(BY_TYPE)} `model_type`s of `transformers` and the language models of eleven types" in readme
-    assert len(INSIDE) == 11
+    assert f"{len(BY_TYPE)} `model_type`s of `transformers` and the language models of twelve types" in readme
+    assert len(INSIDE) == 12
 
 
 def test_the_readme_tells_of_every_page() -> None:

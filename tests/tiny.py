@@ -277,6 +277,23 @@ GEMMA4_EXPERTS: dict[str, Any] = {
     "shared_expert_gate": False,
     "expert_norms": True,
 }
+GEMMA3N: dict[str, Any] = {  # several streams, a way around attention, gates with a cutoff
+    **{name: value for name, value in GEMMA4_SMALL.items() if not name.startswith(("wide_", "shared_", "layer_scale"))},
+    "rope_dims": None,
+    "attention_scale": 1.0,
+    "layer_input_vocab": 15,
+    "n_streams": 3,
+    "laurel_rank": 4,
+    "gate_sparsity": (0.6, 0.9, 0.0, 0.3),
+}
+GEMMA3N_SHORT: dict[str, Any] = {
+    **GEMMA3N,
+    "n_decoder_layers": 2,
+    "kv_layers": None,
+    "sliding_layers": (0,),
+    "rope_local_layers": (0,),
+    "gate_sparsity": (0.6, 0.0),
+}
 GEMMA4_SHORT: dict[str, Any] = {
     **GEMMA4,
     "n_decoder_layers": 2,

@@ -40,7 +40,8 @@ def pictures(subject: Subject) -> None:
     with picture:
         guarded()(draw_evidence)(subject, asked)
     with beside:
-        guarded()(evidence_in_words)(subject, asked)
+        if subject.config.has_plain_stream:  # otherwise the picture's place says why there are no terms
+            guarded()(evidence_in_words)(subject, asked)
         guarded()(remarkable)(subject, asked)
     st.subheader(_("After which layer it is there"), anchor=False)
     picture, beside = st.columns(BESIDE, gap="medium")
@@ -48,7 +49,7 @@ def pictures(subject: Subject) -> None:
         guarded()(in_words)(subject, asked)
     with picture:
         guarded()(draw_layers)(subject, asked)
-    for part in (draw_terms, draw_inputs, draw_in_python):
+    for part in (draw_terms, draw_inputs, draw_in_python)[not subject.config.has_plain_stream :]:
         guarded()(part)(subject, asked)
 
 

@@ -30,6 +30,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.GEMMA4),
     ("decoder-only", tiny.GEMMA4_SMALL),
     ("decoder-only", tiny.GEMMA4_EXPERTS),
+    ("decoder-only", tiny.GEMMA3N),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),

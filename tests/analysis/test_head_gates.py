@@ -22,6 +22,8 @@ KINDS_OF_MODEL = {
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
     "Gemma 4 with experts": dict(architecture="decoder-only", **tiny.GEMMA4_EXPERTS),
+    "Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N),
+    "short Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N_SHORT),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
 }
 

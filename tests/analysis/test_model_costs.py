@@ -66,6 +66,7 @@ def test_stacks_of_different_depth_are_counted() -> None:
         ),  # the windows of two layers forget 4 of 7 tokens
         ({**tiny.GEMMA4, "kv_layers": (0, 1, 0, 1)}, 7 * (2 * 2 * 6 + 2 * 10), 4 * (2 * 2 * 6)),
         (tiny.GEMMA4_SMALL, 7 * (2 * 2 * 6 + 2 * 10), 4 * (2 * 2 * 6)),
+        (tiny.GEMMA3N, 7 * 2 * (2 * 2 * 6), 4 * (2 * 2 * 6)),
         ({**tiny.SHARED_KEYS, "shared_kv_d_ff": 9}, 7 * 2 * (2 * 2 * 6), 0),
     ],
 )

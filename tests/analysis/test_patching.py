@@ -28,6 +28,8 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
     "Gemma 4 with experts": dict(architecture="decoder-only", **tiny.GEMMA4_EXPERTS),
+    "Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N),
+    "short Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N_SHORT),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
     "OPT": dict(architecture="decoder-only", **tiny.OPT),
@@ -104,7 +106,12 @@ def test_everything_taken_from_the_other_run_is_the_other_run(name: str) -> None
     stack = next(iter(pair.clean.tokens))
     everything = [Patch(f"{stack}.0.pre", (), pair.clean.residual(f"{stack}.0.pre"))]
     config = checkpoint.model.config
-    if config.layer_input_dim is not None:  # then every layer reads the tokens themselves
+    if config.n_streams is not None:  # it is all of them that leave the last layer
+        points = ("post", *(f"stream_{number}" for number in range(1, config.n_streams)))
+        names = [f"decoder.{config.n_decoder_layers - 1}.{point}" for point in points]
+        everything = [Patch(name, (), pair.clean.residual(name)) for name in names]
+        assert patched_alone(checkpoint, pair, everything[0]) != pytest.approx(1.0, abs=1e-3)
+    elif config.layer_input_dim is not None:  # then every layer reads the tokens themselves
         names = [f"decoder.{layer}.layer_input" for layer in range(config.n_decoder_layers)]
         listener = Listener(names=frozenset(names))
         checkpoint.trace(ids=CLEAN, edit=listener)

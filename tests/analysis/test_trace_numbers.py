@@ -80,6 +80,7 @@ MORE: dict[str, Any] = {
     "gemma4": ("decoder-only", tiny.GEMMA4),
     "gemma4 small": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma4 experts": ("decoder-only", tiny.GEMMA4_EXPERTS),
+    "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "state space": ("decoder-only", tiny.MAMBA2),
     "short convolution": ("decoder-only", tiny.SHORT),
     "latents": ("decoder-only", tiny.DEEPSEEK),

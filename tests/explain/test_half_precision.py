@@ -38,6 +38,7 @@ KINDS = {
     "deepseek": ("decoder-only", {**tiny.DEEPSEEK, "expert_layers": (0,)}),
     "gemma4-small": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma4-experts": ("decoder-only", tiny.GEMMA4_EXPERTS),
+    "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),

@@ -45,6 +45,7 @@ REFUSED = {
     "gemma4": "wide_layers",
     "gemma4-small": "layer_input_dim",
     "gemma4-experts": "n_experts",
+    "gemma3n": "n_streams",
     "shared-keys": "kv_layers",
     "shared-keys-post": "kv_layers",
     "sinks-encoder-decoder": "sinks",

@@ -44,6 +44,7 @@ def value(formula: str) -> float:
         .replace(r"\exp(", "exp(")
         .replace(r"\max(", "max(")
         .replace(r"\min(", "min(")
+        .replace(r"\tanh(", "tanh(")
     )
     text = re.sub(r"\\tanh\\frac\{([^{}]*)\}\{([^{}]*)\}", r"tanh((\1)/(\2))", text).replace(r"\sigma(", "sigma(")
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)

@@ -83,10 +83,16 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             expected |= {f"{kind}.{name}": torch.stack(rows) for name, rows in by_head.items()}
             expected |= {f"{kind}.{name}": rows for name, rows in call.latents.items()}
     last = "norm" if ends_with_a_norm(checkpoint.model.config, layer) else "add"
+    several = checkpoint.model.config.n_streams is not None
     before = f"{layer}.unscaled" if f"{layer}.unscaled" in eager.residuals else f"{layer}.post"
     return expected | {
         f"feedforward.{last}": eager.residuals.get(f"{layer}.mid_feedforward", eager.residuals[before]),
-        "layer_input.add": eager.residuals[before],
+        "layer_input.add": eager.residuals[f"{layer}.stream_1" if several else before],
+        **(
+            {"laurel.sum": eager.residuals[f"{layer}.mid"], "correct.corrected": eager.residuals[before]}
+            if several
+            else {}
+        ),
         "feedforward.scale": eager.residuals[f"{layer}.post"],
     }
 
@@ -138,7 +144,10 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             else ["self", "feedforward"]
         )
         kinds += ["layer_input"] if config.layer_input_dim is not None else []
-        assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
+        several, found = config.n_streams is not None, list(dict.fromkeys(key.partition(".")[0] for key in keys))
+        streams = ["predict", "input", "self", "laurel", "feedforward", "correct", "layer_input"]
+        assert found == (streams if several else ["input", *kinds])
+        assert ("feedforward.cutoff" in keys) == (config.sparsity_of(int(layer.split(".")[1])) > 0)
         last = "feedforward.norm" if ends_with_a_norm(config, layer) else "feedforward.add"
         last = last if config.layer_input_dim is None else "layer_input.add"
         assert keys[-1] == ("feedforward.scale" if config.layer_scale else last)

@@ -42,6 +42,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma4": ("decoder-only", {**tiny.GEMMA4, "sliding_window": 30}),
     "value-norm-encoder-decoder": ("encoder-decoder", dict(norm_order="post", value_norm=True, n_kv_heads=2)),
     "gemma4-small": ("decoder-only", {**tiny.GEMMA4_SMALL, "sliding_window": 30}),
+    "gemma3n": ("decoder-only", {**tiny.GEMMA3N, "sliding_window": 30}),
     "shared-keys": ("decoder-only", tiny.SHARED_KEYS),
     "shared-keys-post": (
         "decoder-only",

@@ -38,6 +38,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gemma4": {**tiny.GEMMA4, "sliding_window": 30},
     "gemma4 small": {**tiny.GEMMA4_SMALL, "sliding_window": 30},
     "gemma4 experts": {**tiny.GEMMA4_EXPERTS, "sliding_window": 30},
+    "gemma3n": {**tiny.GEMMA3N, "sliding_window": 30},
     "shared keys": tiny.SHARED_KEYS,
     "shared keys in windows": {
         **tiny.SHARED_KEYS,

@@ -62,6 +62,7 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("decoder-only", **tiny.DEEPSEEK), root / "latents")
     save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT, layer_input_dim=5), root / "two-widths")
+    save(tiny.checkpoint("decoder-only", **tiny.GEMMA3N_SHORT), root / "streams")
     save(tiny.checkpoint("decoder-only", **{**tiny.GPT_OSS, "expert_layers": (0,)}), root / "sinks")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
@@ -173,6 +174,23 @@ def test_every_page_with_keys_of_an_earlier_layer(open_app, locale):
         assert all(said in error.value for error in app.error), (page, part, [one.value for one in app.error])
         said_so += len(app.error)
     assert said_so <= 2
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_every_page_with_several_streams(open_app, locale):
+    """What takes the logit for a sum says that it is none; all else opens."""
+    pages, said = list(places()), "several residual streams" if locale == "en-US" else "几条互相预测"
+    app, said_so = open_app(ATTENTION, locale=locale, **link("streams")), 0
+    for page, part in pages[locale == "zh-CN" :: 2]:
+        app.switch_page(page)
+        for name, value in link("streams", part=part, layer=1, head=2, query=1).items():
+            app.query_params[name] = str(value)
+        app.run()
+        assert not app.exception, (page, part)
+        assert all(said in error.value for error in app.error), (page, part, [one.value for one in app.error])
+        said_so += len(app.error)
+    assert said_so <= 1
 
 
 @pytest.mark.parametrize(

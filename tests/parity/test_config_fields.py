@@ -74,6 +74,16 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
         kind: (partial(written, kind, layer_types=["linear_attention", "full_attention"], **TWO), CAUSAL)
         for kind in ("qwen3_next", "qwen3_5_text")
     },
+    "gemma3n_text": (
+        partial(
+            written,
+            "gemma3n_text",
+            layer_types=["sliding_attention", "full_attention"],
+            activation_sparsity_pattern=[0.6, 0.0],
+            **{**TWO, "num_kv_shared_layers": 0},
+        ),
+        CAUSAL,
+    ),
     "gpt_neo": (partial(written, "gpt_neo", num_layers=LAYERS, attention_types=[[["global", "local"], 1]]), CAUSAL),
 }
 KINDS |= {f"{kind}_text": (partial(written_whole, kind), PICTURES) for kind in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")}

@@ -92,6 +92,23 @@ GEMMA4_SMALL: dict[str, Any] = dict(
     rms_norm_eps=3e-2,  # as of DELTA: what the norms make large here is small
 )
 GEMMA4_EXPERTS: dict[str, Any] = dict(enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=12)
+GEMMA3N: dict[str, Any] = dict(
+    LLAMA,
+    head_dim=6,
+    num_hidden_layers=5,
+    num_kv_shared_layers=2,
+    hidden_size_per_layer_input=6,
+    laurel_rank=3,
+    activation_sparsity_pattern=[0.6, 0.9, 0.0, 0.5, 0.0],
+    sliding_window=4,
+    layer_types=[SLIDING, FULL, SLIDING, SLIDING, FULL],
+    rope_parameters={
+        SLIDING: {"rope_type": "default", "rope_theta": 50.0},
+        FULL: {"rope_type": "default", "rope_theta": 900.0},
+    },
+    final_logit_softcapping=3.0,
+    rms_norm_eps=3e-2,
+)
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "phi3": ("Phi3", "ForCausalLM", LLAMA),
     "starcoder2": ("Starcoder2", "ForCausalLM", LLAMA),
@@ -152,6 +169,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "ForCausalLM",
         dict(LLAMA, head_dim=6, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING], query_pre_attn_scalar=12),
     ),
+    "gemma3n_text": ("Gemma3n", "ForCausalLM", GEMMA3N),
     "gemma4_text": ("Gemma4", "ForCausalLM", GEMMA4),
     "granite": (
         "Granite",
@@ -325,6 +343,7 @@ CONFIGS = {
     "qwen3_5_text": "Qwen3_5Text",
     "llama4_text": "Llama4Text",
     "gemma3_text": "Gemma3Text",
+    "gemma3n_text": "Gemma3nText",
     "gemma4_text": "Gemma4Text",
     "internlm3": "InternLM3",
     "iquestcoder": "IQuestCoder",
@@ -338,22 +357,24 @@ def written(kind: str, folder: Path, **changes: Any) -> Path:
     folders.write_metaspace(folder)
     rows = folders.vocabulary(folder)
     options = {**options, **MARKS, "vocab_size": rows}
-    if kind == "gemma4_text":
+    if kind in ("gemma3n_text", "gemma4_text"):
         options = {**options, "vocab_size_per_layer_input": rows}
     folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
-    if kind == "gemma4_text":
+    if kind in ("gemma3n_text", "gemma4_text"):
         return scaled(folder)
     return folders.norms_around_zero(folder) if kind.startswith(("gemma", "qwen3_next", "qwen3_5")) else folder
 
 
 def scaled(folder: Path) -> Path:
-    """Gemma 4's layers with numbers of their own, which are no parameters in `transformers`."""
+    """What stands at 1 or 0 in a new Gemma 3n or 4 with numbers of its own."""
     stored, generator = folders.tensors(folder), torch.Generator().manual_seed(0)
     for name in stored:
         if name.endswith("layer_scalar"):
             stored[name] = 0.6 + torch.rand(1, generator=generator)
         elif name.endswith(("router.scale", "per_expert_scale")):
             stored[name] = 0.6 + torch.rand(stored[name].shape, generator=generator)
+        elif name.endswith("correct_output_scale"):
+            stored[name] = 0.5 + torch.rand(stored[name].shape, generator=generator)
         elif name.endswith(
             "q_norm.weight"
         ):  # scores are products as they are: of a usual size, so that they round alike
@@ -383,6 +404,15 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
 def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> None:
     tied = load(written(kind, tmp_path / "usual")).model.config.tied_unembedding
     assert same(kind, tmp_path / "other", tie_word_embeddings=not tied).model.config.tied_unembedding is not tied
+
+
+def test_gemma_3n_without_the_scale_of_what_its_gates_read(tmp_path: Path) -> None:
+    opened = opened_and_same(written("gemma3n_text", tmp_path, altup_correct_scale=False), "Gemma3nForCausalLM")
+    assert isinstance(opened, Opened)
+    unused = [tensor for tensor in opened.report.tensors if tensor.fate != "used"]
+    assert len(unused) == opened.model.config.n_decoder_layers
+    assert {tensor.fate for tensor in unused} == {"unused"}
+    assert all(tensor.name.endswith("altup.correct_output_scale") for tensor in unused)
 
 
 def test_what_mamba_2_is_given_is_said(tmp_path: Path) -> None:
@@ -557,6 +587,31 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
             head_dim=10,
         ),
     ),
+    ("gemma3n_text", dict(num_kv_shared_layers=0, altup_num_inputs=2, activation_sparsity_pattern=[0.0] * 5)),
+    ("gemma3n_text", dict(num_kv_shared_layers=3, altup_num_inputs=3, attention_bias=True, laurel_rank=40)),
+    ("gemma3n_text", dict(final_logit_softcapping=2.0, hidden_activation="silu", vocab_size_per_layer_input=20)),
+    (
+        "gemma3n_text",
+        dict(
+            num_hidden_layers=11,
+            layer_types=None,
+            activation_sparsity_pattern=None,
+            rope_parameters=None,
+            intermediate_size=[20] * 11,
+            num_kv_shared_layers=4,
+            rms_norm_eps=0.1,
+        ),
+    ),
+    (
+        "gemma3n_text",
+        dict(
+            rope_parameters={
+                FULL: {**LINEAR, "rope_theta": 900.0},
+                SLIDING: {"rope_type": "default", "rope_theta": 50.0},
+            }
+        ),
+    ),
+    ("gemma3n_text", dict(layer_types=[FULL] * 5, num_kv_shared_layers=4, sliding_window=2)),
     ("gemma4_text", dict(hidden_size_per_layer_input=6, rms_norm_eps=3e-2)),
     ("gemma4_text", GEMMA4_EXPERTS),
     ("gemma4_text", dict(GEMMA4_EXPERTS, num_kv_shared_layers=2, top_k_experts=5, output_hidden_states=True)),
@@ -652,6 +707,23 @@ def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("gemma3n_text", dict(altup_active_idx=1), "altup_active_idx=1: supported is 0"),
+    ("gemma3n_text", dict(altup_num_inputs=1), "altup_num_inputs=1: it must be a whole number from 2 to 64"),
+    ("gemma3n_text", dict(altup_num_inputs=10**6), "altup_num_inputs=1000000: it must be a whole number from 2"),
+    ("gemma3n_text", dict(altup_correct_scale=None), "altup_correct_scale=null: it must be true or false"),
+    ("gemma3n_text", dict(laurel_rank=0), "laurel_rank=0: it must be a whole number from 1"),
+    ("gemma3n_text", dict(hidden_size_per_layer_input=0), "hidden_size_per_layer_input=0: it must be a whole number"),
+    ("gemma3n_text", dict(vocab_size_per_layer_input=10**6), "vocab_size_per_layer_input=1000000: it must be vocab_s"),
+    ("gemma3n_text", dict(intermediate_size=[24, 24, 24, 24, 48]), "intermediate_size=.*: it must be one number, or"),
+    ("gemma3n_text", dict(intermediate_size=[24]), "intermediate_size=.*: it must be one number, or the same"),
+    ("gemma3n_text", dict(intermediate_size=[]), "intermediate_size=.*: it must be one number, or the same"),
+    ("gemma3n_text", dict(intermediate_size=[{}] * 5), "intermediate_size=.*: it must be a whole number"),
+    ("gemma3n_text", dict(activation_sparsity_pattern=0.9), "activation_sparsity_pattern=0.9: it must have a number"),
+    ("gemma3n_text", dict(activation_sparsity_pattern=[0.9]), "activation_sparsity_pattern=.*: it must have a number"),
+    ("gemma3n_text", dict(activation_sparsity_pattern=[1.0] * 5), "activation_sparsity_pattern=.*: it must have a"),
+    ("gemma3n_text", dict(activation_sparsity_pattern=[True] * 5), "activation_sparsity_pattern=.*: it must have a"),
+    ("gemma3n_text", dict(num_kv_shared_layers=4), "num_kv_shared_layers=4: before these layers there must be one"),
+    ("gemma3n_text", dict(num_hidden_layers=10**9), "num_kv_shared_layers=2: it must be a whole number|layer_types"),
     ("llama4_text", dict(attention_chunk_size=None), "attention_chunk_size=null: it must be a whole number"),
     ("llama4_text", dict(layer_types=[SLIDING] * 3), "layer_types=.*: it must list full_attention or chunked"),
     ("llama4_text", dict(moe_layers="all"), 'moe_layers="all": it must be a list of numbers'),

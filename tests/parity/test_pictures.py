@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_continuation, same_numbers, theirs
 from tests.parity.test_decoder_families import DELTA, GEMMA4, GEMMA4_SMALL, LINEAR, LLAMA, MARKS, YARN, scaled
+from tests.parity.test_decoder_families import written as text_alone
 from vizformer.checkpoints import Opened, load
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.errors import CheckpointError
@@ -145,6 +147,29 @@ def test_tensors_by_the_names_of_older_files(before: str, tmp_path: Path) -> Non
     folders.save_tensors(folder, renamed)
     found = same(kind, folder).model.state_dict()
     assert all(found[name].equal(tensor) for name, tensor in expected.items())
+
+
+def test_the_language_model_of_gemma_3n_beside_pictures_and_sound(tmp_path: Path) -> None:
+    """Its whole needs a library of pictures in `transformers`; the files are those of the language model by other names."""
+    import json
+
+    folder = text_alone("gemma3n_text", tmp_path / "text")
+    expected, raw = load(folder), json.loads((folder / "config.json").read_text())
+    stored = {f"model.language_model.{n.removeprefix('model.')}": w for n, w in folders.tensors(folder).items()}
+    stored = {name: tensor for name, tensor in stored.items() if "lm_head" not in name}
+    others = ("vision_tower.timm_model.stem.weight", "embed_vision.embedding.weight", "audio_tower.conformer.0.weight")
+    stored |= {f"model.{name}": torch.ones(2, 3) for name in (*others, "embed_audio.embedding.weight")}
+    folders.save_tensors(folder, stored)
+    whole = dict(model_type="gemma3n", architectures=[f"Gemma3n{LM}"], text_config=raw, vision_config={})
+    (folder / "config.json").write_text(json.dumps(whole))
+    opened = load(folder)
+    assert opened.trace("abc").logits.equal(expected.trace("abc").logits)
+    assert opened.report.has_head
+    notes = [str(tensor.note) for tensor in opened.report.tensors if tensor.fate != "used"]
+    assert (
+        sorted(note.split(",")[0] for note in notes)
+        == ["the part that reads pictures"] * 2 + ["the part that reads sound"] * 2
+    )
 
 
 def test_fields_of_both_in_one_table(tmp_path: Path) -> None:

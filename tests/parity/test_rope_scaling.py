@@ -44,7 +44,7 @@ TURNING = [
     if kind != "gemma4_text"  # it takes them from tables of its own (`test_decoder_families.py`)
     and (kind in MAKERS or "rope_parameters" in config_class(kind).__dataclass_fields__)
 ]
-TWO_BASES = ("gemma3_text", "olmo3", "modernbert")  # a table of rope_parameters for each kind of layer
+TWO_BASES = ("gemma3_text", "gemma3n_text", "olmo3", "modernbert")  # a table of rope_parameters for each kind of layer
 # A part of each head, or not all of the layers: what is multiplied by is no scale of the scores then.
 HALF = (
     "gpt_neox",

@@ -182,6 +182,9 @@ def main(folder: str, dtype: str, device: str) -> None:
 
 def _stream(trace: Trace, stack: str, states: tuple[Tensor, ...]) -> float:
     """Theirs are the inputs of the layers and, last, what leaves the final norm."""
+    if states[0].dim() == 4:  # [s, 1, n, d_model]: several streams, here the first behind each layer
+        names = [f"{stack}.{layer}.post" for layer in range(len(states) - 1)]
+        return max(_apart(trace.residual(name), state[0, 0]) for name, state in zip(names, states[1:], strict=True))
     names = [*(f"{stack}.{layer}.pre" for layer in range(len(states) - 1)), f"{stack}.final"]
     return max(_apart(trace.residual(name), state[0]) for name, state in zip(names, states, strict=True))
 

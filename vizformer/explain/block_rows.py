@@ -37,7 +37,8 @@ class Point:
 
     Attributes:
         name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm),
-            "layer.scale" where the layer multiplies what leaves it.
+            "layer.scale" where the layer multiplies what leaves it; of the first of several streams "laurel.mixed" behind the
+            second way around attention, "layer.corrected" at the end.
         row: the numbers.
         added: what the sublayer added here; None at the start and after a norm.
     """
@@ -142,11 +143,12 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
     Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
     if block.cross_attention is None:
-        again: SublayerKind = "layer_input"
+        again: SublayerKind = "layer_input"  # which the first of several streams has no part in
+        has_again = block.layer_input is not None and block.streams is None
         return (
-            ("self", block.self_norm, "pre", "mid"),
+            ("self", block.self_norm, "pre", block.attention_sum),
             ("feedforward", block.feedforward_norm, "mid", block.feedforward_sum),
-            *(() if block.layer_input is None else ((again, None, block.feedforward_sum, block.last_sum),)),
+            *(((again, None, block.feedforward_sum, block.last_sum),) if has_again else ()),
         )
     return (
         ("self", block.self_norm, "pre", "mid_self"),
@@ -181,6 +183,10 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
         points.append(Point(f"{kind}.sum", last if norm is None else total, found))
         if norm is not None:
             points.append(Point(f"{kind}.norm", last))
+        if block.laurel is not None and kind == "self":
+            points.append(Point("laurel.mixed", float64(trace.residual(f"{at}.mid")[row])))
+    if block.streams is not None:
+        points.append(Point("layer.corrected", float64(trace.residual(f"{at}.post")[row])))
     if block.scale_weight is not None:
         kept = trace.residual(f"{at}.post")[row]
         scaled = stored(float64(trace.residual(f"{at}.{block.last_sum}")[row]) * block.scale, kept.dtype)
@@ -243,9 +249,10 @@ class StackStream:
 
 def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
     """Position `row` at every point of the residual stream that the trace has kept of a stack."""
-    names = [name for name in trace.residuals if name.startswith(f"{stack}.")]
-    # What a layer ends with, the next one begins with: it is one point.
-    names = [name for name in names if not name.endswith(".pre") or name == f"{stack}.0.pre"]
+    names = [name for name in trace.residuals if name.startswith(f"{stack}.") and ".stream_" not in name]
+    # What a layer ends with, the next one begins with: it is one point. The first of several streams is predicted between.
+    one = not any(".stream_" in name for name in trace.residuals)
+    names = [name for name in names if not one or not name.endswith(".pre") or name == f"{stack}.0.pre"]
     rows = np.stack([float64(trace.residual(name)[row]) for name in names])
     short = tuple(name.removeprefix(f"{stack}.") for name in names)
     return StackStream(short, np.linalg.norm(rows, axis=1), cosines(rows, rows[0]), cosines(rows, rows[-1]))

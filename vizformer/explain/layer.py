@@ -26,6 +26,7 @@ from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, slowing
 from vizformer.explain.state_steps import state_sublayer
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
+from vizformer.explain.streams import correct_steps, laurel_steps, predict_steps, second_stream
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model import mixing
@@ -51,8 +52,8 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         raise TraceError("There is no layer {layer!r} in this model.", layer=layer)
     block = module.layers[int(number)]
     before = f"{layer}.pre"
-    steps = [_input(trace, before)]
-    middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
+    steps = [_input(trace, before)] if block.streams is None else predict_steps(model, block, trace, layer)
+    middle = f"{layer}.{block.attention_sum}"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
     if isinstance(block.self_attention, StateLayer):
         steps += state_sublayer(at, block.self_attention, f"{layer}.self")
@@ -76,20 +77,29 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
+    if block.laurel is not None:
+        steps += laurel_steps(
+            Sublayer(trace, block.around("self"), "laurel", middle, f"{layer}.mid", before), block.laurel
+        )
+        middle = f"{layer}.mid"
     enters = before if block.residual == "parallel" else ""
     at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.feedforward_sum}", enters)
     if isinstance(block.feedforward, MixtureOfExperts):
         steps += experts_sublayer(at, block.feedforward, f"{layer}.feedforward")
     else:
         steps += feedforward_sublayer(at, block.feedforward)
-    if block.layer_input is not None:
+    if block.streams is not None:
+        steps += correct_steps(block, trace, layer)
+        steps += layer_input_sublayer(second_stream(model, block, trace, layer), model, block, layer)
+    elif block.layer_input is not None:
         points = (f"{layer}.{point}" for point in (block.feedforward_sum, block.last_sum))
         at = Sublayer(trace, block.around("layer_input"), "layer_input", *points)
         steps += layer_input_sublayer(at, model, block, layer)
     if block.scale_weight is not None:
         steps.append(_layer_scale(trace, layer, block.scale))
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
-    steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
+    if block.streams is None:
+        steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}
     return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, keys) else step for step in steps]
 
@@ -126,7 +136,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     turned, normed, one_by_one = (f"{kind}.{last}" in keys for last in ("turned", "normed", "convolved"))
     of_size_one = f"{kind}.v_normed" in keys
     tensors = {
-        "input": [f"{layer}.pre"],
+        "input": [] if kind else [f"{layer}.pre"],
         "packed": []
         if one_by_one
         or ((turned or normed) and of_size_one)  # of a layer that keeps a state, whose q, k and v have a step each
@@ -142,6 +152,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
         "mask": [f"{site}.mask"],
         "router": [f"{site}.router"],
         "scale": [f"{layer}.post"],
+        "corrected": [f"{layer}.post"],
     }.get(part, [])
     return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 

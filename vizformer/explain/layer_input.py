@@ -12,6 +12,7 @@ from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import normalise
 from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.streams import corrected, gate_rows
 from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, entry
 from vizformer.messages import N_
 from vizformer.model.block import Block
@@ -50,14 +51,17 @@ def layer_input_numbers(
     tables, network = model.layer_input_tables, block.layer_input
     assert tables is not None
     assert network is not None
-    stream = trace.residual(f"{at}.{block.feedforward_sum}")[rows]
-    dtype, d, columns = stream.dtype, tables.width, tables.columns(network.layer)
+    before = trace.residual(f"{at}.{block.feedforward_sum}")[rows]
+    dtype, d, columns = before.dtype, tables.width, tables.columns(network.layer)
+    stream = float64(before)
+    if block.streams is not None:
+        stream = gate_rows(corrected(model, block, trace, at, rows), block.streams)
     ids = _ids(trace, at)[0, rows].cpu()
     x = stored(float64(model.embedding.weight[ids]) * model.config.embedding_factor, dtype)
     made = stored(stored(x @ float64(tables.W.weight[columns]).T, dtype) * model.config.d_model**-0.5, dtype)
-    own = stored(float64(tables.table.weight[ids, columns]) * d**0.5, dtype)
+    own = stored(float64(tables.table.weight[tables.known(ids), columns]) * d**0.5, dtype)
     p = stored(stored(normalise(made, tables.norm) + own, dtype) * 2**-0.5, dtype)
-    gate = stored(float64(stream) @ float64(network.W_gate.weight).T, dtype)
+    gate = stored(stream @ float64(network.W_gate.weight).T, dtype)
     active = stored(activation_kind(network.activation).compute(gate), dtype)
     inner = stored(active * p, dtype)
     out = stored(inner @ float64(network.W_out.weight).T, dtype)
@@ -144,7 +148,7 @@ def layer_input_sublayer(at: Sublayer, model: Transformer, block: Block, layer: 
                 Operand("X", N_("the residual stream"), at.read, ROWS),
                 Operand(r"W_\mathrm{gate}", N_("the gate's matrix"), float64(W_gate), ("features", "features")),
             ),
-            inputs={"stream": at.trace.residual(at.before), "W_gate": W_gate},
+            inputs={"stream": torch.from_numpy(at.read).to(W_gate), "W_gate": W_gate},
             contraction=Contraction(at.read, float64(W_gate)),
         ),
         make(

@@ -75,7 +75,7 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
         assert block.cross_attention is not None
         points = (f"{layer}.mid_self", f"{layer}.mid_cross", "encoder.final")
         return Site(name, block.cross_attention, block.around("cross"), *points)
-    after = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
+    after = f"{layer}.{block.attention_sum}"
     of = config.kv_layer(int(match[2]))
     lender = None if of == int(match[2]) else find_site(checkpoint, trace, f"{match[1]}.{of}.self")
     return Site(name, block.self_attention, block.around("self"), f"{layer}.pre", after, f"{layer}.pre", lender)

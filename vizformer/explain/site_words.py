@@ -32,6 +32,8 @@ def in_words(name: str) -> Message:
         return N_("the input of {layer}", layer=layer)
     if part in ("mid", "mid_self"):
         return N_("{layer}, after its self-attention", layer=layer)
+    if part.startswith("stream_"):
+        return N_("stream {n} after {layer}", n=part.removeprefix("stream_"), layer=layer)
     if part == "unscaled":
         return N_("{layer}, before it multiplies what leaves it", layer=layer)
     if part == "mid_cross":

@@ -125,7 +125,7 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
             operands=(Operand("X", N_("the residual stream before"), at.x, ROWS),) if adds else (),
             variable="added",
             axes=ROWS,
-            inputs={"residual": at.trace.residual(at.before)} if adds else {},
+            inputs={"residual": torch.from_numpy(at.x).to(at.trace.residual(at.before))} if adds else {},
         )
     )
     if after is not None:

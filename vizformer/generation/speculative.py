@@ -129,11 +129,11 @@ def next_distributions(
     """P(next token) after each of the last tokens, in float64, on the CPU; of the model ended after so many layers."""
     config, decoder, row = model.config, model.decoder, _row(model, ids)
     assert decoder is not None
-    run, x = model.forward_pass("decoder", row, memory=memory), model.embed(row, stack="decoder")
+    run, x = model.forward_pass("decoder", row, memory=memory), decoder.split(model.embed(row, stack="decoder"))
     for layer in range(config.n_decoder_layers if layers is None else layers):
         x = decoder.layers[layer](x, run, f"decoder.{layer}")
-    x = x[0, -last:]  # [last, d_model]: no other row meets the vocabulary
-    logits = model.logits(x if decoder.final_norm is None else decoder.final_norm(x)).double().cpu()
+    x = x[0, -last:]  # [last, (s,) d_model]: no other row meets the vocabulary
+    logits = model.logits(decoder.end(x)).double().cpu()
     if config.never_written is not None:
         logits[:, config.never_written] = -torch.inf
     if temperature == 0:

@@ -20,6 +20,7 @@ from vizformer.model.positions import bucket_bias
 from vizformer.model.short_convolution import ShortConvolution
 from vizformer.model.state_layers import GatedDeltaRule, StateSpace
 from vizformer.model.streamed_layers import StreamedLayers, refused
+from vizformer.model.streams import Laurel, StreamEnds, Streams
 
 
 class Block(nn.Module):
@@ -33,6 +34,10 @@ class Block(nn.Module):
 
     Behind them a layer may read its token again: x <- x + norm(f(x, p))   (`vizformer.model.layer_input`).
     Last, it may multiply what leaves it by a number of its own: x <- s x.
+
+    With several streams x is the first of them, as the layer predicts it; the others are corrected by what became of it,
+    and they alone take in the token again (`vizformer.model.streams`).  Attention is then added as
+    (x + attention + L) / sqrt(2).
 
     Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
@@ -70,7 +75,9 @@ class Block(nn.Module):
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
-        self.feedforward: FeedForward | MixtureOfExperts = MixtureOfExperts(config) if experts else FeedForward(config)
+        self.feedforward: FeedForward | MixtureOfExperts = (
+            MixtureOfExperts(config) if experts else FeedForward(config, sparsity=config.sparsity_of(layer))
+        )
         normed = normed and not config.expert_norms  # the experts have their own
         self.feedforward_norm = norm(config) if normed and (config.last_norm or not last) else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
@@ -81,17 +88,27 @@ class Block(nn.Module):
         self.layer_input = LayerInput(config, layer) if again else None
         self.layer_input_norm = norm(config) if again else None
         self.scale_weight = nn.Parameter(torch.ones(1)) if config.layer_scale else None
+        self.streams = None if config.n_streams is None else Streams(config)
+        self.laurel = None if config.laurel_rank is None else Laurel(config)
         tables = config.relative_in_layers  # UMT5's
         self.relative_bias = embedding_table(config.relative_buckets, config.n_heads) if tables else None
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
-        """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
-        x = entering = run.point(f"{name}.pre", x)
+    def forward(
+        self, x: Float[Tensor, "b n *s d_model"], run: ForwardPass, name: str
+    ) -> Float[Tensor, "b n *s d_model"]:
+        """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it.
+
+        Where there are several streams, x is all of them, and so is what leaves the layer.
+        """
+        before, predicted = x, x if self.streams is None else self.streams.predict(x)
+        x = entering = run.point(f"{name}.pre", x if self.streams is None else predicted[..., 0, :])
         around = self.around("self")
-        y = _through(around.before, x)
+        y = normed = _through(around.before, x)
         y = around.brought(self.self_attention(y, y, self._call(run, name)))
         x = self._add(x, run.output(f"{name}.self", y), around)
+        if self.laurel is not None:
+            x = (run.point(f"{name}.mid_self", x) + self.laurel(normed)) * 2**-0.5
         if self.cross_attention is None:
             x = run.point(f"{name}.mid", x)
         else:
@@ -106,12 +123,30 @@ class Block(nn.Module):
         y = _through(around.before, entering if self.residual == "parallel" else x)
         y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
-        return run.point(f"{name}.post", run.layer(name, entering, self.behind_feedforward(x, run, name)))
+        if self.streams is None:
+            return run.point(f"{name}.post", run.layer(name, entering, self.behind_feedforward(x, run, name)))
+        predicted = torch.cat([entering[..., None, :], predicted[..., 1:, :]], dim=-2)
+        x = run.layer(name, before, self.behind_feedforward(x, run, name, predicted))
+        points = (f"{name}.post", *(f"{name}.stream_{number}" for number in range(1, x.shape[-2])))
+        return torch.stack([run.point(at, one) for at, one in zip(points, x.unbind(-2), strict=True)], dim=-2)
 
     def behind_feedforward(
-        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
-    ) -> Float[Tensor, "b n d_model"]:
-        """What the layer still does with the sum that its feed-forward is in: the token again, and its number."""
+        self,
+        x: Float[Tensor, "b n d_model"],
+        run: ForwardPass,
+        name: str,
+        predicted: Float[Tensor, "b n s d_model"] | None = None,
+    ) -> Float[Tensor, "b n *s d_model"]:
+        """What the layer still does with the sum that its feed-forward is in: the token again, and its number.
+
+        `predicted` are the streams before the sublayers, where there are several; then it returns all of them.
+        """
+        if self.streams is not None and predicted is not None:
+            assert self.layer_input is not None
+            streams = self.streams.correct(predicted, run.point(f"{name}.mid_feedforward", x))  # [b, n, s, d_model]
+            y = self.layer_input(self.streams.scaled(streams[..., 0, :]), run)
+            y = run.output(f"{name}.layer_input", self.around("layer_input").brought(y))
+            return torch.cat([streams[..., :1, :], streams[..., 1:, :] + self.dropout(y)[..., None, :]], dim=-2)
         if self.layer_input is not None:
             x, around = run.point(f"{name}.mid_feedforward", x), self.around("layer_input")
             y = around.brought(self.layer_input(x, run))
@@ -135,10 +170,16 @@ class Block(nn.Module):
         """The point of the stream behind its feed-forward."""
         return self.last_sum if self.layer_input is None else "mid_feedforward"
 
+    @property
+    def attention_sum(self) -> str:
+        """The point of the stream behind its self-attention alone."""
+        return "mid" if self.cross_attention is None and self.laurel is None else "mid_self"
+
     def keys_and_values(
-        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
+        self, x: Float[Tensor, "b n *s d_model"], run: ForwardPass, name: str
     ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_value"]]:
         """Those of self-attention alone, where nothing else is wanted of these rows; a cache keeps them."""
+        x = x if self.streams is None else self.streams.predict(x)[..., 0, :]
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
@@ -201,6 +242,7 @@ class Stack(nn.Module):
             )
             for layer in range(n_layers)
         )
+        self.ends = None if config.n_streams is None else StreamEnds(config)
         self.final_norm = norm(config) if config.ends_with_norm(name) else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.has_relative_bias and not config.relative_in_layers:
@@ -208,15 +250,24 @@ class Stack(nn.Module):
         self.distances = RelativeTable(config) if config.disentangled != "none" else None  # DeBERTa's, likewise
 
     def forward(
-        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
+        self, x: Float[Tensor, "b n *s d_model"], run: ForwardPass, first: int = 0
     ) -> Float[Tensor, "b n d_model"]:
-        """`x` is what enters layer `first`; those before it are left out."""
+        """`x` is what enters layer `first`; those before it are left out. Several streams are made of it before layer 0."""
+        x = self.split(x) if first == 0 else x
         for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed_layers`
             x = self.layers[index](x, run, f"{self.name}.{index}")
             if x.requires_grad and isinstance(self.layers, StreamedLayers):
                 raise refused()  # the gradient would hold on to the weights of every layer
-        x = x if self.final_norm is None else self.final_norm(x)
-        return run.point(f"{self.name}.final", x)
+        return run.point(f"{self.name}.final", self.end(x))
+
+    def split(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*streams d_model"]:
+        """What enters the first layer: `x` itself, or several streams made of it."""
+        return x if self.ends is None else self.ends.split(x)
+
+    def end(self, x: Float[Tensor, "*streams d_model"]) -> Float[Tensor, "*n d_model"]:
+        """What the stack ends with, from what has left its last layer."""
+        x = x if self.ends is None else self.ends.merge(x)
+        return x if self.final_norm is None else self.final_norm(x)
 
     def table_of(self, layer: int) -> Float[Tensor, "buckets n_heads"]:
         """The numbers of a layer for distances, its own or those of the stack."""

@@ -1,5 +1,7 @@
 """The feed-forward layer: the same two-layer network at every position."""
 
+from statistics import NormalDist
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -44,20 +46,25 @@ def activation(config: ModelConfig) -> nn.Module:
 class FeedForward(nn.Module):
     """FFN(x) = act(x W_in + b_in) W_out + b_out;  gated: (act(x W_gate + b_gate) * (x W_in + b_in)) W_out + b_out.
 
+    With gate_sparsity = s what is below a cutoff counts as nothing: g = x W_gate becomes max(0, g - mean(g) - z std(g)),
+    where a share s of numbers spread like a bell is below z.
+
     With gate_limit = L: (act(min(x W_gate + b_gate, L)) * (1 + min(max(x W_in + b_in, -L), L))) W_out + b_out.
 
     Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer"; for the limit OpenAI 2025,
-    "gpt-oss-120b & gpt-oss-20b Model Card", section 2.1, and the code published with it.
+    "gpt-oss-120b & gpt-oss-20b Model Card", section 2.1, and the code published with it; for the cutoff Google DeepMind
+    2025, "Gemma 3n", as `transformers` has it.
     """
 
-    def __init__(self, config: ModelConfig, width: int | None = None) -> None:
-        """`width` is that of the hidden layer, where it is not d_ff (experts)."""
+    def __init__(self, config: ModelConfig, width: int | None = None, sparsity: float = 0.0) -> None:
+        """`width` is that of the hidden layer, where it is not d_ff (experts), `sparsity` s of the cutoff."""
         super().__init__()
         gated, d_ff = config.feedforward == "gated", config.d_ff if width is None else width
         self.W_gate = nn.Linear(config.d_model, d_ff, bias=config.bias) if gated else None
         self.W_in = nn.Linear(config.d_model, d_ff, bias=config.bias)
         self.W_out = nn.Linear(d_ff, config.d_model, bias=config.bias)
         self.activation, self.limit = activation(config), config.gate_limit
+        self.cutoff = NormalDist().inv_cdf(sparsity) if sparsity > 0 else None  # z
 
     def forward(
         self, x: Float[Tensor, "*n d_model"], run: ForwardPass | None = None, name: str = ""
@@ -69,6 +76,9 @@ class FeedForward(nn.Module):
             gate, hidden = self.W_gate(x), self.W_in(x)  # [..., n, d_ff] each
             if self.limit is not None:
                 gate, hidden = gate.clamp(max=self.limit), hidden.clamp(-self.limit, self.limit) + 1
+            if self.cutoff is not None:
+                bar = gate.mean(-1, keepdim=True) + self.cutoff * gate.std(-1, correction=0, keepdim=True)
+                gate = torch.relu(gate - bar)
             hidden = self.activation(gate) * hidden
         hidden = hidden if run is None else run.output(f"{name}.feedforward.hidden", hidden)
         out: Tensor = self.W_out(hidden)  # [..., n, d_model]

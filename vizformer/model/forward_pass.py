@@ -215,8 +215,8 @@ class ForwardPass:
             self.trace.record_routing(site, scores, probabilities, chosen, weights, opened)
 
     def layer(
-        self, name: str, entering: Float[Tensor, "b n d_model"], x: Float[Tensor, "b n d_model"]
-    ) -> Float[Tensor, "b n d_model"]:
+        self, name: str, entering: Float[Tensor, "b n *s d_model"], x: Float[Tensor, "b n *s d_model"]
+    ) -> Float[Tensor, "b n *s d_model"]:
         """What leaves a layer, which can be skipped."""
         return x if self.edit is None else self.edit.layer(name, entering, x)
 

@@ -23,7 +23,8 @@ class LayerInputTables(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.width, self.depth = config.layer_input_dim or 0, config.depth
-        self.table = embedding_table(config.vocab_size, self.depth * self.width)
+        self.rows = config.layer_input_vocab or config.vocab_size
+        self.table = embedding_table(self.rows, self.depth * self.width)
         self.W = nn.Linear(config.d_model, self.depth * self.width, bias=False)
         self.norm = norm(config, self.width)
 
@@ -31,9 +32,13 @@ class LayerInputTables(nn.Module):
         """Where the numbers of a layer stand in the table, and the rows of W that make them."""
         return slice(layer * self.width, (layer + 1) * self.width)
 
+    def known(self, ids: Int[Tensor, "*n"]) -> Int[Tensor, "*n"]:
+        """The rows of the table that these tokens read: 0 for those that it does not have."""
+        return ids.where(ids < self.rows, 0)
+
     def forward(self, ids: Int[Tensor, "b n"], x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n layers d_p"]:
         """`x` is x_0 of these tokens."""
-        own = (self.table(ids) * self.width**0.5).unflatten(-1, (self.depth, self.width))
+        own = (self.table(self.known(ids)) * self.width**0.5).unflatten(-1, (self.depth, self.width))
         made = (self.W(x) * x.shape[-1] ** -0.5).unflatten(-1, (self.depth, self.width))
         p: Tensor = (self.norm(made) + own) * 2**-0.5
         return p

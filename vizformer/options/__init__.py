@@ -87,6 +87,8 @@ class Options(
             yield N_("{name} without {other}: give both, or leave it out", name="shared_kv_d_ff", other="kv_layers")
         if self.layer_input_dim is not None and self.residual != "sequential":
             yield N_("layer_input_dim={value}: this needs residual='sequential'", value=self.layer_input_dim)
+        if self.n_streams is not None and (self.layer_input_dim is None or self.n_experts is not None):
+            yield N_("n_streams={value}: this needs layer_input_dim, and no experts", value=self.n_streams)
         one_stack = self.architecture != "encoder-decoder"
         if any(
             turning(layer) != turning(self.kv_layer(layer))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import Count, Layers, Positive, are_layers
+from vizformer.options.kinds import Count, Layers, Numbers, Positive, are_layers
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "relu_squared"]
 FeedForwardKind = Literal["plain", "gated"]
@@ -37,6 +37,9 @@ class FeedForwardOptions(CommonOptions):
             d_ff.
         gate_limit: of a gated network, no number of the gate goes above it, none of x W_in beyond it on either side, and 1
             is added to the latter (gpt-oss); None: neither.
+        gate_sparsity: of a gated network, for each layer the share of gates that would be shut if they were spread like a
+            bell: what is below such a cutoff counts as nothing, what is above it as its distance from it; 0: no cutoff
+            (`vizformer.model.feedforward`; Gemma 3n); None: no layer has one.
         n_experts: how many feed-forward networks a layer has, of which each token goes through a few, chosen by a router
             (mixture of experts: Shazeer et al. 2017, "Outrageously Large Neural Networks"; Mixtral); None: one, for all.
         experts_per_token: through how many of them.
@@ -68,6 +71,7 @@ class FeedForwardOptions(CommonOptions):
     feedforward: FeedForwardKind = "plain"
     shared_kv_d_ff: Count | None = None
     gate_limit: Positive | None = None
+    gate_sparsity: Numbers | None = None
     n_experts: Count | None = None
     experts_per_token: Count = 2
     expert_weights: ExpertWeights = "renormalised"
@@ -84,6 +88,10 @@ class FeedForwardOptions(CommonOptions):
     shared_expert_gate: bool = True
     expert_norms: bool = False
     expert_layers: Layers | None = None
+
+    def sparsity_of(self, layer: int) -> float:
+        """The share of gates that the cutoff of a layer is meant to shut; 0 where there is none."""
+        return 0.0 if self.gate_sparsity is None else self.gate_sparsity[layer]
 
     def has_experts(self, layer: int) -> bool:
         """Whether the feed-forward of this layer (of either stack) is a mixture of experts."""
@@ -127,6 +135,20 @@ class FeedForwardOptions(CommonOptions):
         if self.gate_limit is not None and self.feedforward != "gated":
             yield N_(
                 "gate_limit={value}: this is an option of feedforward='gated', leave it out", value=self.gate_limit
+            )
+        if self.gate_sparsity is not None and (
+            self.feedforward != "gated"
+            or self.architecture == "encoder-decoder"
+            or self.gate_limit is not None
+            or self.n_experts is not None
+            or len(self.gate_sparsity) != self.depth
+            or not all(0 <= one < 1 for one in self.gate_sparsity)
+        ):
+            yield N_(
+                "gate_sparsity={value}: must be a number from 0 to below 1 for each of {n} layers, of one stack alone with "
+                "feedforward='gated', without gate_limit and experts",
+                value=str(list(self.gate_sparsity)),
+                n=self.depth,
             )
         if self.n_experts is None:
             for name in ("d_expert", "d_shared_expert", "expert_layers"):
@@ -173,6 +195,11 @@ class FeedForwardOptions(CommonOptions):
             yield N_(
                 "gates are cut off at {limit}, what they multiply at ±{limit}, and 1 is added to the latter",
                 limit=f"{self.gate_limit:g}",
+            )
+        if self.gate_sparsity is not None:
+            yield N_(
+                "gates below a cutoff are shut (layers: {layers})",
+                layers=ranges(layer for layer, share in enumerate(self.gate_sparsity) if share > 0),
             )
         if self.shared_kv_d_ff is not None:
             yield N_(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, Part, Row, Term
 from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
@@ -42,9 +43,17 @@ class Backward:
     A term is a sum over the rows of g . what a part has written into the row; `directions` are place -> g there.
 
     `squares`: of all products that were summed: what rounding is measured by.
+
+    Raises:
+        TraceError: the model has several residual streams.
     """
 
     def __init__(self, checkpoint: Checkpoint, trace: Trace, rows: slice, g: Rows) -> None:
+        if not checkpoint.model.config.has_plain_stream:
+            raise TraceError(
+                "This model has several residual streams that predict and correct one another: what a part has written is "
+                "no term of a sum there. Take the part out and see what changes, or choose another model."
+            )
         self.checkpoint, self.trace, self.rows, self.g = checkpoint, trace, rows, g
         self.terms: list[Term] = []
         self.directions: dict[str, Rows] = {}

@@ -70,7 +70,7 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
     """The findings on a token (None: the most probable) at a position (None: the last) of the stack that predicts."""
     position = row_at(-1 if position is None else position, len(trace.logits))
     token = int(writable(checkpoint, trace.logits[position]).argmax()) if token is None else token
-    found = logit_attribution(checkpoint, trace, position, token)
+    found = logit_attribution(checkpoint, trace, position, token) if checkpoint.model.config.has_plain_stream else None
     lens = logit_lens(checkpoint, trace, [position], targets=[token])
     texts = [one.text for one in trace.tokens[predicting_stack(checkpoint)]]
     answer = checkpoint.tokenizer.tokens([token])[0].text
@@ -79,9 +79,9 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
     return [
         Finding("predicted", {**said, "probability": p, **place}, query=position),
         _lens(lens, said),
-        *_parts(found, said),
+        *([] if found is None else _parts(found, said)),
         *_needed(checkpoint, trace, position, token, said),
-        *_copies(checkpoint, trace, found, said),
+        *([] if found is None else _copies(checkpoint, trace, found, said)),
         *_sinks(trace),
     ]
 

@@ -23,6 +23,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.step import Proof, sizes
+from vizformer.explain.streams import streams_before
 from vizformer.messages import N_, Message
 from vizformer.model.block import Stack
 from vizformer.model.input_check import row_at, token_id
@@ -121,7 +122,7 @@ def logit_lens(
             "The lens needs a token from 0 to {last} for each of {n} positions.", last=vocab - 1, n=len(chosen)
         )
     names = points(checkpoint)
-    rows = torch.stack([trace.residual(name)[list(chosen)] for name in names])  # [points, positions, d_model]
+    rows = torch.stack([_rows(checkpoint, trace, name)[list(chosen)] for name in names])  # [points, positions, ...]
     flat, wanted = rows.flatten(0, 1), torch.tensor(asked, device=rows.device).repeat(len(names))
     count = min(count, vocab)
     found: list[tuple[Tensor, ...]] = []
@@ -168,10 +169,17 @@ def final_stack(model: Transformer) -> Stack:
     return stack
 
 
-def through(model: Transformer, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
-    """Rows of the residual stream as logits, as if the last layer had written them."""
-    norm = final_stack(model).final_norm
-    return model.logits(x if norm is None else norm(x))
+def _rows(checkpoint: Checkpoint, trace: Trace, point: str) -> Float[Tensor, "n *s d_model"]:
+    """What leaves a layer, or enters the first one: of several streams all."""
+    stack, layer, at = point.split(".")
+    if checkpoint.model.config.has_plain_stream:
+        return trace.residual(point)
+    return streams_before(checkpoint.model, trace, stack, int(layer) + (at == "post"))
+
+
+def through(model: Transformer, x: Float[Tensor, "*streams d_model"]) -> Float[Tensor, "*n vocab_size"]:
+    """Rows of the residual stream, or of all streams, as logits, as if the last layer had written them."""
+    return model.logits(final_stack(model).end(x))
 
 
 def right_tokens(checkpoint: Checkpoint, trace: Trace) -> tuple[int, ...]:
@@ -206,6 +214,11 @@ def what_is_inexact(checkpoint: Checkpoint) -> Iterator[Message]:
             "This model has no norm after the last layer: the head reads the rows as they are. Before the last layer "
             "that is a reading, not what the model computes."
         )
+    if config.n_streams is not None:
+        yield N_(
+            "The {n} residual streams become one row before the head; the lens does so with what every layer leaves.",
+            n=config.n_streams,
+        )
     if config.head == "transform":
         yield N_("The head for hidden words is a layer and a norm of its own; the lens puts every row through both.")
 
@@ -231,5 +244,6 @@ def _proof(checkpoint: Checkpoint, trace: Trace, rows: Tensor, last: Tensor, cho
     if is_half(recorded.dtype):
         model = checkpoint.model
         table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
-        terms = sizes(float64(model.compared(rows)), float64(table).T)
+        ends = rows if rows.dim() == 2 else trace.residual(f"{predicting_stack(checkpoint)}.final")[chosen]
+        terms = sizes(float64(model.compared(ends)), float64(table).T)
     return Proof.compare(N_("the model's logits"), float64(last), recorded, terms=terms)

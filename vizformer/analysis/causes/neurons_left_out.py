@@ -37,6 +37,7 @@ from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.block_rows import find_block, one_network
+from vizformer.explain.streams import streams_before
 from vizformer.model import Trace
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.input_check import row_at, token_id
@@ -211,5 +212,9 @@ def _resumed(
     x = around.onto(before, around.brought(y))
     x = x if around.after is None else around.after(x)
     ids = checkpoint.tensor(trace.tokens[stack])[:, :until]
-    x = block.behind_feedforward(x, ForwardPass(layer_inputs=model.layer_inputs(ids)), name)
+    predicted = None
+    if block.streams is not None:
+        whole = block.streams.predict(streams_before(model, trace, stack, layer)[:until])
+        predicted = whole.expand(len(x), *whole.shape)
+    x = block.behind_feedforward(x, ForwardPass(layer_inputs=model.layer_inputs(ids)), name, predicted)
     return model.logits(resumed(checkpoint, trace, Start(stack == "decoder", layer + 1), x, row=row))

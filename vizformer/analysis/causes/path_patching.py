@@ -134,6 +134,10 @@ def path_patches(
     base, moved, each = _held_run(pair, held), pair.moved if held == "clean" else -pair.moved, 2 if receivers else 1
     for one in receivers:
         _require(pair, one)
+    if embeddings and not checkpoint.model.config.has_plain_stream:
+        raise TraceError(
+            "The embeddings of this model enter several residual streams, and are not sent along. Leave them out."
+        )
     starts = [_start(checkpoint, base, group, embeddings) for group in senders]
     if receivers:
         starts = [start_of(checkpoint, [one.site for one in receivers])] * len(senders)
@@ -197,7 +201,7 @@ def _edit(
         start_of(checkpoint, [one.site for one in receivers]),
         *(_start(checkpoint, base, senders, embeddings) for senders in group),
     )
-    resumed(checkpoint, base, start, entering(base, start).expand(len(group), -1, -1), watch)
+    resumed(checkpoint, base, start, entering(checkpoint, base, start, len(group)), watch)
     taken = []
     for one in receivers:
         head = one.head if one.input == "q" else pair.clean[one.site].kv_head(one.head)

@@ -188,6 +188,12 @@ def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
         yield N_(
             "Every layer multiplies what leaves it by a number: what a head writes is right up to those of the layers."
         )
+    if config.n_streams is not None:
+        yield N_(
+            "The {n} residual streams, which predict and correct one another before and after every layer, are taken as "
+            "one that heads add to.",
+            n=config.n_streams,
+        )
     if config.value_norm:
         yield N_("Values are brought to one size here: what a head moves is right up to a factor.")
     if config.kv_layers is not None:

@@ -257,8 +257,16 @@ def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplication
 
 def _embedding(config: ModelConfig, rows: int) -> Multiplications:
     """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model; 3 rows * d_p * d_model a layer
-    that reads its token again (from its embedding, the gate, back to the stream)."""
+    that reads its token again (from its embedding, the gate, back to the stream).
+
+    With s streams: 2 (s - 1) rows * d_model^2 at both ends, and of a layer rows * d_model * (2 s + s^2 + 2 laurel_rank)
+    + rows * (s^3 + s^2).
+    """
     again = 3 * config.depth * (config.layer_input_dim or 0)
+    if (s := config.n_streams) is not None:
+        again += 2 * (s - 1) * config.d_model + config.depth * (2 * s + s**2 + 2 * (config.laurel_rank or 0))
+        mixed = rows * config.depth * (s**3 + s**2)
+        return Multiplications(projections=rows * again * config.d_model + mixed)
     return Multiplications(projections=rows * ((config.embedding_dim or 0) + again) * config.d_model)
 
 

@@ -36,6 +36,11 @@ Kind = Literal[
     "disentangled",
     "feedforward",
     "layer_input",
+    "split",
+    "predict",
+    "laurel",
+    "correct",
+    "merge",
     "add",
     "add_norm",
     "transform",
@@ -141,7 +146,11 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
         add("positions", "positions", getattr(model, name), name)
     if wider is not None and projected == "normed_sum":
         add("projection", "projection", wider, "embedding_projection", output=wide)
+    if stack.ends is not None:
+        add("split", "split", stack.ends.W_split, f"{section}.ends.W_split", output=wide)
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key, model.layer_input_tables)
+    if stack.ends is not None:
+        add("merge", "merge", stack.ends.W_merge, f"{section}.ends.W_merge", output=wide)
     if stack.final_norm is not None:
         add("final_norm", "norm", stack.final_norm, f"{section}.final_norm", output=wide)
     return boxes
@@ -208,10 +217,16 @@ def _layer(
         elif around.adds:
             add(f"{name}_add", "add", "", wide, wide, skip=stream)
 
+    if block.streams is not None:
+        add("predict", "predict", "streams")
     sublayer("attention", "attention", "self", "self_attention")
+    if block.laurel is not None:
+        add("laurel", "laurel", "laurel", wide, wide, fed_by=f"{section}.attention_norm")
     if block.cross_attention is not None:
         sublayer("cross", "cross", "cross", "cross_attention", wide, (memory, config.d_model))
     sublayer("feedforward", "feedforward", "feedforward", "feedforward")
+    if block.streams is not None:
+        add("correct", "correct", "")
     if tables is not None:
         sublayer("layer_input", "layer_input", "layer_input", "layer_input")
         at = next(index for index, box in enumerate(boxes) if box.kind == "layer_input")

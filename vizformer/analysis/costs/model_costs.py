@@ -95,6 +95,7 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
         qk_norm_layers=None,
         kv_layers=None,
         shared_kv_d_ff=None,
+        gate_sparsity=None,
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,
@@ -123,8 +124,9 @@ def activations(config: ModelConfig, n: int) -> Activations:
     adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
     (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O); a short convolution
     alone: 7 d (input, q, k, v, its own input and output, input of W_O).  A layer that reads its token again: 2 d (input,
-    norm) + 4 d_p (the gate before and after the activation, what it opens, input of W_out).  Maps: n_heads n^2 for every
-    attention.  Layers that read the keys of an earlier one keep none of their own.
+    norm) + 4 d_p (the gate before and after the activation, what it opens, input of W_out).  With s streams: 3 s d (as
+    they enter, predicted, corrected) + 2 (d + s) (norm and tanh, twice) + 2 d + rank (around attention).  Maps: n_heads n^2
+    for every attention.  Layers that read the keys of an earlier one keep none of their own.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
     if config.latent_dim is not None:
@@ -146,6 +148,10 @@ def activations(config: ModelConfig, n: int) -> Activations:
     state = 7 * d if config.state_rule == "convolution" else state
     more += config.n_state_layers * (state - attention)
     more += config.depth * (2 * d + 4 * config.layer_input_dim if config.layer_input_dim else 0)
+    if config.n_streams is not None:
+        more += config.depth * (
+            3 * config.n_streams * d + 2 * (d + config.n_streams) + 2 * d + (config.laurel_rank or 0)
+        )
     if config.kv_layers is not None or config.wide_layers is not None:
         for layer in range(config.depth):
             own, makes_keys = config.of_layer(layer), config.kv_layer(layer) == layer

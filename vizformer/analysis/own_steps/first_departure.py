@@ -100,11 +100,12 @@ def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
     """
     check_length(trace)
     found: list[Named] = []
-    first: dict[tuple[str, bool, bool], list[tuple[str, Step, ndarray]]] = {}
+    first: dict[tuple[str, bool, bool, bool], list[tuple[str, Step, ndarray]]] = {}
     for layer in layers(trace):
         stack, _, number = layer.rpartition(".")
         config = checkpoint.model.config
-        alike = stack, config.has_experts(int(number)), config.has_state(int(number))
+        cut = config.sparsity_of(int(number)) > 0
+        alike = stack, config.has_experts(int(number)), config.has_state(int(number)), cut
         if alike not in first:
             steps = layer_steps(checkpoint, trace, layer)
             first[alike] = [

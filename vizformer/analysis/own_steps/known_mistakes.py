@@ -96,7 +96,7 @@ def _names_before(steps: list[Step]) -> list[Names]:
     for index, step in enumerate(steps):
         if "residual" in step.inputs and (index == 0 or _begins(steps, index)):
             names["residual"] = step.inputs["residual"].double().cpu()
-        elif _begins(steps, index):
+        elif _begins(steps, index) and "x" in names:
             names["residual"] = names["x"]
         found.append(dict(names))
         _run(step, names)
@@ -113,7 +113,7 @@ def _follow(steps: list[Step], index: int, target: int, names: Names) -> Names |
     names = dict(names)
     try:
         for following in range(index + 1, target + 1):
-            if _begins(steps, following):
+            if _begins(steps, following) and "x" in names:
                 names["residual"] = names["x"]
             _run(steps[following], names)
     except (RuntimeError, ValueError, IndexError):

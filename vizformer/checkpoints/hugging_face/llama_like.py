@@ -166,6 +166,8 @@ def _has_bias(config: ModelConfig, ours: str) -> bool:
         return config.norm == "layer_norm"
     if ours.startswith("feedforward."):
         return config.bias
+    if not ours.startswith("self_attention."):
+        return False
     return config.out_bias if ours.endswith("W_O") else config.qkv_bias
 
 

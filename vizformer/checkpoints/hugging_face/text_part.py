@@ -31,6 +31,7 @@ LLAMA_LIKE = ("llama", "mistral", "qwen2", "qwen3")  # whose logits are x W_U al
 # model_type -> those of the language models that may be inside, the usual one first.
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "gemma3": ("gemma3_text",),
+    "gemma3n": ("gemma3n_text",),
     "gemma4": ("gemma4_text",),
     "llava": LLAMA_LIKE,
     "llava_next": LLAMA_LIKE,
@@ -43,7 +44,13 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "lfm2_vl": ("lfm2",),
 }
 _FLAT = ("qwen2_vl", "qwen2_5_vl")  # whose first files have the fields of both in one table
-_TIED = ("gemma3", "gemma4", "mistral3", "lfm2_vl")  # where tie_word_embeddings is true unless the file says otherwise
+_TIED = (
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "mistral3",
+    "lfm2_vl",
+)  # where tie_word_embeddings is true unless the file says otherwise
 _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the language model's own field counts too
 _TIED_INSIDE = ("llama4",)  # where it alone counts
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")

@@ -186,7 +186,7 @@ def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     heads = config.n_heads * config.widest_head
     shared = max(config.kv_heads * config.d_head, (config.wide_kv_heads or 0) * (config.wide_head_dim or 0))
     layers = config.n_encoder_layers + 2 * config.n_decoder_layers  # with cross-attention, a decoder layer has two
-    points = 3 + config.layer_scale + (config.layer_input_dim is not None)
+    points = 3 + config.layer_scale + (config.layer_input_dim is not None) + (config.n_streams or 0)
     per_layer = heads + 2 * shared + points * config.d_model + (config.layer_input_dim or 0)
     per_layer += config.n_heads * n if config.disentangled != "none" else 0
     return n * (layers * per_layer + 3 * hidden + 2 * config.vocab_size) * dtype.itemsize

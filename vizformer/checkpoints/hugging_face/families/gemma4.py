@@ -22,13 +22,13 @@ from torch import Tensor
 
 from vizformer.checkpoints.hugging_face.experts_like import experts, network
 from vizformer.checkpoints.hugging_face.family import Family, Options, relative
-from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gemma_like import AGAIN, TABLES, UNUSED_KEYS, shared_keys
 from vizformer.checkpoints.hugging_face.llama_like import (
     FEEDFORWARD,
     FOUR_NORMS,
     LIKE,
     OUT,
-    UNUSED,
     cap,
     decoder,
     tensors,
@@ -41,21 +41,11 @@ from vizformer.messages import N_
 OWN = "per_layer_config"
 _DIGITS = len(str(MOST_LAYERS))  # keys are filled up with zeros: "05"
 _TABLE = {"rope_type", "rope_theta"}
-_AGAIN = {
-    "per_layer_input_gate": ["layer_input.W_gate"],
-    "per_layer_projection": ["layer_input.W_out"],
-    "post_per_layer_input_norm": ["layer_input_norm"],
-}
 _NORMS_INSIDE = {
     "pre_feedforward_layernorm": "shared",
     "post_feedforward_layernorm_1": "shared_output",
     "pre_feedforward_layernorm_2": "experts",
     "post_feedforward_layernorm_2": "experts_output",
-}
-_TABLES = {
-    "embed_tokens_per_layer.weight": "layer_input_tables.table.weight",
-    "per_layer_model_projection.weight": "layer_input_tables.W.weight",
-    "per_layer_projection_norm.weight": "layer_input_tables.norm.weight",
 }
 
 
@@ -210,23 +200,9 @@ def _turning(fields: Fields, full: Sequence[int], sliding: Sequence[int], width:
 
 
 def _shared(fields: Fields, n_layers: int, sliding: Collection[int], d_ff: int) -> Options:
-    """The last num_kv_shared_layers read the keys and values of the last layer of their kind before them, and may have a
-    feed-forward of twice the width."""
-    count = fields.value("num_kv_shared_layers")
-    if type(count) is not int or not 0 <= count <= LARGEST or n_layers > MOST_LAYERS:
-        fields.refuse("num_kv_shared_layers", "it must be a whole number, 0 or above")
-        return {}
-    twice = fields.flag("use_double_wide_mlp")
-    if count == 0:
-        return {}
-    first = n_layers - count
-    makes = {kind: [layer for layer in range(first) if (layer in sliding) is kind] for kind in (True, False)}
-    if any(not makes[layer in sliding] for layer in range(max(first, 0), n_layers)) or first < 1:
-        fields.refuse("num_kv_shared_layers", "before these layers there must be one of each of their kinds")
-        return {}
-    own = range(first)
-    wider: Options = {"shared_kv_d_ff": 2 * d_ff} if twice else {}
-    return wider | {"kv_layers": (*own, *(makes[layer in sliding][-1] for layer in range(first, n_layers)))}
+    """Layers that share keys and values, which may have a feed-forward of twice the width."""
+    twice, found = fields.flag("use_double_wide_mlp"), shared_keys(fields, n_layers, sliding)
+    return {"shared_kv_d_ff": 2 * d_ff, **found} if twice and found else found
 
 
 def _experts(fields: Fields, options: Options, names: Collection[str]) -> Options:
@@ -264,9 +240,9 @@ def _mixture(config: ModelConfig, layer: int) -> list[Part]:
 
 def _weights(config: ModelConfig) -> list[Part]:
     again, mixed = config.layer_input_dim is not None, config.n_experts is not None
-    layered = {**FOUR_NORMS, **OUT, **({} if mixed else FEEDFORWARD), **(_AGAIN if again else {})}
+    layered = {**FOUR_NORMS, **OUT, **({} if mixed else FEEDFORWARD), **(AGAIN if again else {})}
     parts = tensors(config, {name: own for name, own in layered.items() if not (mixed and name in _NORMS_INSIDE)})
-    parts += [Part(theirs, (ours,)) for theirs, ours in _TABLES.items()] if again else []
+    parts += [Part(theirs, (ours,)) for theirs, ours in TABLES.items()] if again else []
     kinds = ("weight", "bias") if config.qkv_bias else ("weight",)
     for layer in range(config.n_decoder_layers):
         own, theirs, ours = config.of_layer(layer), f"layers.{layer}", f"decoder.layers.{layer}"
@@ -312,11 +288,6 @@ FAMILIES: tuple[Family, ...] = (
         _config,
         weights=_weights,
         by_names=_with_values_of_keys,
-        unused={
-            **UNUSED,
-            r"layers\.\d+\.self_attn\.[kv]_(proj|norm)\..*": N_(
-                "keys and values of a layer that reads those of an earlier one, which `transformers` leaves out too"
-            ),
-        },
+        unused=UNUSED_KEYS,
     ),
 )

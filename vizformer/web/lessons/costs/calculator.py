@@ -33,7 +33,7 @@ BOXES = {
 """The numbers that can be typed: at first, least, most."""
 COMPONENTS = (
     *("embedding", "positions", "segments", "attention", "cross", "feedforward", "layer_input", "norm", "relative"),
-    *("transform", "unembedding", "logit_bias"),
+    *("split", "predict", "laurel", "merge", "transform", "unembedding", "logit_bias"),
 )
 WORK = ("attention", "projections", "feedforward", "unembedding")
 

@@ -39,8 +39,9 @@ PLACES: Mapping[str, str] = {
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
 _NETWORK = (
-    *("self.add", "self.mean", "self.variance", "self.norm"),
-    *("feedforward.norm", "feedforward.hidden", "feedforward.gate", "feedforward.activation", "feedforward.gated"),
+    *("self.add", "self.mean", "self.variance", "self.norm", "laurel.way", "laurel.sum"),
+    *("feedforward.norm", "feedforward.hidden", "feedforward.gate", "feedforward.cutoff", "feedforward.activation"),
+    *("feedforward.gated", "correct.corrected"),
     *("layer_input.made", "layer_input.input", "layer_input.gate", "layer_input.gated", "layer_input.narrow"),
     *("feedforward.narrow", "feedforward.add", "feedforward.mean", "feedforward.variance"),
 )
