@@ -1,9 +1,11 @@
 """Choices of a page's line of settings: each is tied to its part of the link, and the rest folds into "More"."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
+import numpy as np
 import streamlit as st
+from numpy import ndarray
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis import Kind
@@ -84,3 +86,9 @@ def kind_of_attention(usable: Sequence[Kind], label: str = "", names: Mapping[st
             **state.bind("kind"),
         )
     return state.view().kind
+
+
+def kind_of_the_largest(usable: Sequence[Kind], values: Callable[[Kind], ndarray]) -> Kind:
+    """The same; where nobody has chosen one, that of the head with the largest of these values."""
+    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(values(kind)))))
+    return kind_of_attention(usable)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import streamlit as st
-from jaxtyping import UInt8
 
 from vizformer import analysis
 from vizformer.analysis import CellQuestion, Kind, kinds, n_layers, site_name
@@ -70,7 +69,15 @@ def draw(subject: Subject) -> None:
         told = [head_downloads.head_name(attention, view.layer, view.head), lab.text("painted")]
         take_away(*head_downloads.mask(drawn, " · ".join(told)), key=f"{_PAINT}.{attention}")
         with st.container(horizontal=True):
-            _buttons(flips, own[:rows, :columns] > 0)
+            known = own[:rows, :columns] > 0
+            masks = {"reset": known, "open": np.zeros_like(known), "causal": ~np.tri(rows, columns, dtype=bool)}
+            for name, wanted in masks.items():
+                cells = tuple((int(q), int(k)) for q, k in np.argwhere(known != wanted))
+                if cells or name == "reset":  # else it is the model's own mask
+                    done = not (cells or flips)
+                    st.button(
+                        lab.text(name), on_click=mask_bitmap.keep, args=(cells,), disabled=done, key=f"masks.{name}"
+                    )
         aside(why)
         _blind(masked, row_names.numbered(subject, attention))
         if len(layers) < n_layers(subject.trace, attention):
@@ -94,17 +101,6 @@ def question(subject: Subject, attention: Kind | None = None) -> lesson.CellChoi
         answer=(found.query, found.key),
         **lab.asked("block", subject, attention, layer=found.layer, head=found.head, weight=weight, **names),
     )
-
-
-def _buttons(flips: Cells, own: UInt8[np.ndarray, "rows columns"]) -> None:
-    """Other masks to begin with; `own` is the model's."""
-    rows, columns = own.shape
-    masks = {"open": np.zeros_like(own), "causal": ~np.tri(rows, columns, dtype=bool)}
-    for name, wanted in {"reset": own, **masks}.items():
-        cells = tuple((int(q), int(k)) for q, k in np.argwhere(own != wanted))
-        if cells or name == "reset":  # else it is the model's own mask
-            done = not (cells or flips)
-            st.button(lab.text(name), on_click=mask_bitmap.keep, args=(cells,), disabled=done, key=f"masks.{name}")
 
 
 def _blind(masked: Masked, names: list[str]) -> None:

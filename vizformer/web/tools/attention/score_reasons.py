@@ -151,18 +151,18 @@ def _chains(here: Heads, split: ScoreSplit) -> Iterator[str]:
         )
 
 
-def _by_weights(here: Heads, split: ScoreSplit) -> list[str]:
+def _by_weights(here: Heads, split: ScoreSplit) -> Iterator[str]:
     """What the weights alone say of the two tokens: which keys the query likes, and what the head says of the key."""
     subject, layer = here.subject, state.view().layer
     stack = predicting_stack(subject.checkpoint)
     if here.kind != stack:
-        return []
+        return
     query, key = here.queries[split.query], here.keys[split.key]
     try:
         likes = token_scores(subject.model, "qk", layer, split.head, query.id, split.query - split.key)
         writes = token_scores(subject.model, "ov", layer, split.head, key.id)
     except TraceError:  # a head that no one matrix describes
-        return []
+        return
     tokenizer = subject.checkpoint.tokenizer_of(stack)
 
     def listed(scores: np.ndarray) -> str:
@@ -172,24 +172,19 @@ def _by_weights(here: Heads, split: ScoreSplit) -> list[str]:
     def place(scores: np.ndarray, id: int) -> str:
         return _("{n} of {of}", n=f"{1 + int((scores > scores[id]).sum()):,}", of=f"{len(scores):,}")
 
-    said = [
-        _(
-            "By its weights alone, with embeddings in the place of rows: as a query “{query}” likes best {tokens}; “{key}” "
-            "has place {place}.",
-            query=query.text,
-            key=key.text,
-            tokens=listed(likes),
-            place=place(likes, key.id),
-        )
-    ]
+    yield _(
+        "By its weights alone, with embeddings in the place of rows: as a query “{query}” likes best {tokens}; “{key}” "
+        "has place {place}.",
+        query=query.text,
+        key=key.text,
+        tokens=listed(likes),
+        place=place(likes, key.id),
+    )
     if model_cache.predicts(subject.model):
-        said.append(
-            _(
-                "Where it looks at “{key}” it raises {tokens} and lowers {lowered}; “{key}” itself has place {place}.",
-                key=key.text,
-                tokens=listed(writes),
-                lowered=listed(-writes),
-                place=place(writes, key.id),
-            )
+        yield _(
+            "Where it looks at “{key}” it raises {tokens} and lowers {lowered}; “{key}” itself has place {place}.",
+            key=key.text,
+            tokens=listed(writes),
+            lowered=listed(-writes),
+            place=place(writes, key.id),
         )
-    return said

@@ -15,7 +15,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.place import Place, choose, choose_instead
 from vizformer.web.widgets import chart, in_python, lesson, model_suggestions, telling, watched_work
-from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
+from vizformer.web.widgets.choices import BESIDE, kind_of_the_largest, more
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.errors import plain
@@ -43,7 +43,7 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
     if effects is not None:
         first = max(effects, key=lambda one: one.divergence)
         with kind_box:
-            kind = chosen_kind(subject, effects)
+            kind = kind_of_the_largest(kinds(subject.trace), lambda kind: divergences(effects, kind))
         with matters:
             st.markdown(most_said(place, first))
         with picture:
@@ -60,13 +60,6 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
         switched_off(subject, place, chosen)
     if effects is not None:
         strongest(subject, place, effects)
-
-
-def chosen_kind(subject: Subject, effects: tuple[Effect, ...]) -> Kind:
-    """The kind of attention; where nobody has chosen one, that of the head without which the answer moves most."""
-    usable = kinds(subject.trace)
-    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(divergences(effects, kind)))))
-    return kind_of_attention(usable)
 
 
 def divergences(effects: tuple[Effect, ...], kind: Kind) -> np.ndarray:

@@ -15,13 +15,12 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, learned_gates, other_texts
 from vizformer.web.tools.what_if.circuit_edges import draw_circuit
 from vizformer.web.tools.what_if.set_choice import OWN, chosen_name, own_set, what_is_measured
 from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
 from vizformer.web.widgets import in_python, strongest_parts, watched_work
-from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
+from vizformer.web.widgets.choices import BESIDE, kind_of_the_largest, more
 from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.i18n import _, show_markdown, show_note, show_text, show_warning, translate
 
@@ -78,7 +77,7 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
 def draw_effects(subject: Subject, found: SetEffects, settings: DeltaGenerator) -> None:
     picture, beside = st.columns(BESIDE, gap="medium")
     with settings:
-        kind = usable_kind(subject, found)
+        kind = kind_of_the_largest(kinds(subject.trace), lambda kind: np.abs(head_map(found, kind)))
     with picture:
         part = heads(found, kind)
     with beside:
@@ -91,13 +90,6 @@ def shortened(answers: str) -> str:
     """The first of several answers."""
     words = answers.split("|")
     return (" | ".join(words[:3]) + (" | …" if len(words) > 3 else "")) or "–"
-
-
-def usable_kind(subject: Subject, found: SetEffects) -> Kind:
-    """The kind of attention that is drawn; where nobody has chosen one, that of the head with the largest effect."""
-    usable = kinds(subject.trace)
-    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(np.abs(head_map(found, kind))))))
-    return kind_of_attention(usable)
 
 
 def measured(
