@@ -105,7 +105,7 @@ def parts(report: Report) -> list[tuple[str, int, float]]:
     """Name, numbers and share of every component, the largest first."""
     total = max(report.n_parameters, 1)
     ordered = sorted(report.parameters.items(), key=lambda item: -item[1])
-    return [(translate(COMPONENTS[name]) if name in COMPONENTS else name, n, n / total) for name, n in ordered]
+    return [(translate(COMPONENTS[name]), n, n / total) for name, n in ordered]
 
 
 def tensors(report: Report) -> dict[str, list[str]]:
