@@ -87,7 +87,6 @@ def test_the_bundled_model_is_what_the_builder_makes():
     built, bundled = induction_by_hand(), load("induction-by-hand")
     assert bundled.model.config == built.model.config
     for name, tensor in built.model.state_dict().items():
-        torch.testing.assert_close(
-            bundled.model.state_dict()[name], tensor, rtol=0, atol=1e-5, msg=name
-        )  # rounded elsewhere
+        # its numbers are kept in float16: without AVX some round to the next one
+        torch.testing.assert_close(bundled.model.state_dict()[name], tensor, rtol=2**-10, atol=1e-5, msg=name)
     assert bundled.tokenizer.to_json() == built.tokenizer.to_json()
