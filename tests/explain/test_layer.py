@@ -105,8 +105,11 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
         compared = 0
         for step in steps:
             if step.key in expected:
+                there = expected[step.key].numpy()
+                # what a number is off by has the size of its row: other processors sum in another order
+                size = np.abs(np.where(np.isfinite(there), there, 0)).max(-1, keepdims=True).clip(min=1)
                 np.testing.assert_allclose(
-                    step.result, expected[step.key].numpy(), rtol=1e-5, atol=1e-5, err_msg=f"{layer} {step.key}"
+                    step.result / size, there / size, rtol=1e-5, atol=1e-5, err_msg=f"{layer} {step.key}"
                 )
                 compared += 1
         assert compared >= 11
