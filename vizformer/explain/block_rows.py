@@ -299,7 +299,7 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
         TraceError: it has none.
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
-    if found is None and getattr(block.feedforward, "norms", None) is not None:
+    if found is None and isinstance(block.feedforward, MixtureOfExperts) and block.feedforward.norms is not None:
         raise TraceError(
             "Nothing is normalised before all of {place}: its router, its experts and its shared expert have norms of their "
             "own. Choose another sublayer.",

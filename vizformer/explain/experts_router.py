@@ -56,8 +56,14 @@ def router_steps(at: Sublayer, network: MixtureOfExperts, numbers: MixtureNumber
         routing.weights,
         dtype=at.dtype,
     )
-    factors = expert_factors(network, numbers.chosen)
-    later = weighed if (factors == 1).all() else replace(weighed, direct=False)
+    factors, unscaled = expert_factors(network, numbers.chosen), replace(weighed, direct=False)
+    if factors.all():  # of a weight times 0 nothing is left to compare
+        unscaled = Proof.compare(
+            N_("the weights of the experts recorded in {place}, without their factor", place=place),
+            numbers.shares,
+            routing.weights / torch.from_numpy(factors).to(routing.weights),
+            dtype=at.dtype,
+        )
     kept, shares = (_spread(part, numbers.chosen, n_experts) for part in (numbers.kept, numbers.shares))
     sigmoid = network.scores == "sigmoid"
     first, wide = int(numbers.chosen[0, 0]), ".float()" if is_half(at.dtype) else ""
@@ -191,7 +197,7 @@ def router_steps(at: Sublayer, network: MixtureOfExperts, numbers: MixtureNumber
                 "G",
                 shares,
                 "weights = weights / weights.sum(-1, keepdim=True)",
-                proof=later,
+                proof=weighed if (factors == 1).all() else unscaled,
                 meaning=N_("the weights: one row per token, one column per expert"),
             )
         )

@@ -73,15 +73,14 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
             model.config.theta(int(number)),
             None if (of := model.config.kv_layer(int(number))) == int(number) else (module.layers[of], f"{stack}.{of}"),
         )
+    if block.laurel is not None:
+        at = Sublayer(trace, block.around("self"), "laurel", middle, f"{layer}.mid", before)
+        steps += laurel_steps(at, block.laurel)
+        middle = f"{layer}.mid"
     if block.cross_attention is not None:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
-    if block.laurel is not None:
-        steps += laurel_steps(
-            Sublayer(trace, block.around("self"), "laurel", middle, f"{layer}.mid", before), block.laurel
-        )
-        middle = f"{layer}.mid"
     enters = before if block.residual == "parallel" else ""
     at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.feedforward_sum}", enters)
     if isinstance(block.feedforward, MixtureOfExperts):

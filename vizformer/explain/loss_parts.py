@@ -105,9 +105,8 @@ def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
     recorded = trace.logits[rows]
     starts = range(0, len(rows), AT_ONCE)
-    sums = (
-        recorded[start : start + AT_ONCE].double().logsumexp(-1) for start in starts
-    )  # of each row ln sum_j e^(z_j)
+    # of each row ln sum_j e^(z_j)
+    sums = (recorded[start : start + AT_ONCE].double().logsumexp(-1) for start in starts)
     log_sums = np.concatenate([one.cpu().numpy() for one in sums])
     found = log_sums - float64(recorded[range(len(rows)), right])
     own = F.cross_entropy(recorded.float(), torch.tensor(right, device=recorded.device), reduction="none")

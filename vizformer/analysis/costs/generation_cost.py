@@ -262,12 +262,11 @@ def _embedding(config: ModelConfig, rows: int) -> Multiplications:
     With s streams: 2 (s - 1) rows * d_model^2 at both ends, and of a layer rows * d_model * (2 s + s^2 + 2 laurel_rank)
     + rows * (s^3 + s^2).
     """
-    again = 3 * config.depth * (config.layer_input_dim or 0)
+    width, mixed = (config.embedding_dim or 0) + 3 * config.depth * (config.layer_input_dim or 0), 0
     if (s := config.n_streams) is not None:
-        again += 2 * (s - 1) * config.d_model + config.depth * (2 * s + s**2 + 2 * (config.laurel_rank or 0))
-        mixed = rows * config.depth * (s**3 + s**2)
-        return Multiplications(projections=rows * again * config.d_model + mixed)
-    return Multiplications(projections=rows * ((config.embedding_dim or 0) + again) * config.d_model)
+        width += 2 * (s - 1) * config.d_model + config.depth * (2 * s + s**2 + 2 * (config.laurel_rank or 0))
+        mixed = config.depth * (s**3 + s**2)
+    return Multiplications(projections=rows * (width * config.d_model + mixed))
 
 
 def _unembedding(config: ModelConfig, rows: int) -> Multiplications:

@@ -8,6 +8,14 @@ from vizformer.checkpoints.hugging_face.llama_like import UNUSED
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
 from vizformer.messages import N_
 
+SAME: Options = {
+    "bias": False,
+    "attention_scale": 1.0,
+    "qk_norm": True,
+    "value_norm": True,
+    "norm_order": "sandwich",
+    "scaled_embedding": True,
+}
 AGAIN = {  # of each layer
     "per_layer_input_gate": ["layer_input.W_gate"],
     "per_layer_projection": ["layer_input.W_out"],

@@ -10,7 +10,7 @@ from typing import Any
 
 from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gemma_like import AGAIN, TABLES, UNUSED_KEYS, shared_keys
+from vizformer.checkpoints.hugging_face.gemma_like import AGAIN, SAME, TABLES, UNUSED_KEYS, shared_keys
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
     FEEDFORWARD,
@@ -77,13 +77,8 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return {
         **options,
         **shared_keys(fields, n_layers, set(sliding)),
-        "bias": False,
+        **SAME,
         "attention_bias": "all" if bias else "none",
-        "attention_scale": 1.0,
-        "qk_norm": True,
-        "value_norm": True,
-        "norm_order": "sandwich",
-        "scaled_embedding": True,
         "layer_input_dim": fields.size("hidden_size_per_layer_input"),
         "layer_input_vocab": rows if rows < vocab_size else None,
         "n_streams": streams,

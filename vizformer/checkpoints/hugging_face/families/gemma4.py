@@ -23,7 +23,7 @@ from torch import Tensor
 from vizformer.checkpoints.hugging_face.experts_like import experts, network
 from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gemma_like import AGAIN, TABLES, UNUSED_KEYS, shared_keys
+from vizformer.checkpoints.hugging_face.gemma_like import AGAIN, SAME, TABLES, UNUSED_KEYS, shared_keys
 from vizformer.checkpoints.hugging_face.llama_like import (
     FEEDFORWARD,
     FOUR_NORMS,
@@ -88,15 +88,10 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     bias = fields.flag("attention_bias")
     return {
         **options,
-        "bias": False,
+        **SAME,
         "attention_bias": "all" if bias else "none",
-        "attention_scale": 1.0,
-        "qk_norm": True,
-        "value_norm": True,
-        "norm_order": "sandwich",
         "layer_scale": True,
         "layer_input_dim": again,
-        "scaled_embedding": True,
         "logit_cap": cap(fields, "final_logit_softcapping"),
     }, has_head
 
