@@ -44,13 +44,8 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "lfm2_vl": ("lfm2",),
 }
 _FLAT = ("qwen2_vl", "qwen2_5_vl")  # whose first files have the fields of both in one table
-_TIED = (
-    "gemma3",
-    "gemma3n",
-    "gemma4",
-    "mistral3",
-    "lfm2_vl",
-)  # where tie_word_embeddings is true unless the file says otherwise
+# where tie_word_embeddings is true unless the file says otherwise
+_TIED = ("gemma3", "gemma3n", "gemma4", "mistral3", "lfm2_vl")
 _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the language model's own field counts too
 _TIED_INSIDE = ("llama4",)  # where it alone counts
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
