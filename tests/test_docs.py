@@ -18,8 +18,6 @@ from plotly.basedatatypes import BaseFigure
 import vizformer as vf
 from tools import reference
 from tools.screenshots import MOST, PICTURES, apart
-from vizformer.checkpoints.hugging_face.model_folder import BY_TYPE
-from vizformer.checkpoints.hugging_face.text_part import INSIDE
 from vizformer.cli import main
 from vizformer.web.frame import sitemap
 
@@ -99,16 +97,13 @@ def test_what_nothing_is_said_of_is_refused(
         list(part())
 
 
-def test_the_readme_counts_the_types_that_open() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{len(BY_TYPE)} `model_type`s of `transformers` and the language models of twelve types" in readme
-    assert len(INSIDE) == 12
+def test_the_readme_is_read_in_a_few_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
 
 
-def test_the_readme_tells_of_every_page() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    titles = {str(entry.title) for entry in sitemap.PAGES.values()}
-    assert {title for title in titles if f"**{title}**" not in readme} == set()
+def test_the_reference_tells_of_every_page() -> None:
+    listed = reference.FILE.read_text(encoding="utf-8").split("## Pages")[1].split("\n## ")[0]
+    assert {entry.title for entry in sitemap.PAGES.values() if f"| {entry.title} |" not in listed} == set()
 
 
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
