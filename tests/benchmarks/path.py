@@ -16,7 +16,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import minutes, stations
-from vizformer.web.tools.start.path.stations import test_forms
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import i18n, lesson_words
 
@@ -25,12 +24,12 @@ HEADINGS = ("station", "words", "字", "steps", "ticks", "predictions", "picture
 
 
 def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
-    """A row for each station and for the tests, and their sum."""
+    """A row for each station, and their sum."""
     with ExitStack() as patched:
         for module in (stations, lesson_words, i18n):
             patched.enter_context(patch.object(module, "language", lambda: code))
         about = Sentence(subject)
-        made, tests = stations.all_stations(about), test_forms()["a"]
+        made = stations.all_stations(about)
         boxes = {box.station: box.minutes for box in stations.drawn_model(about, made) if box.inside}
     found: list[tuple[str | float, ...]] = []
     for one in made:
@@ -39,11 +38,6 @@ def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
         asked = sum(isinstance(step, Ask) for step in one.steps)
         parts = (one.minutes, one.deeper.minutes if one.deeper else 0.0, boxes.get(one.name, 0.0))
         found.append((one.name, *counts, len(one.steps), ticks, asked, *parts, sum(parts)))
-    counts = minutes.counted(one.question for one in tests)
-    for name in ("first test", "last test"):
-        found.append(
-            (name, *counts, len(tests), 0, len(tests), minutes.of_test(tests), 0.0, 0.0, minutes.of_test(tests))
-        )
     return [*found, ("all", *(sum(float(row[at]) for row in found) for at in range(1, len(HEADINGS))))]
 
 

@@ -91,7 +91,7 @@ def test_the_model_stays_in_sight_below_a_wide_laboratory(open_tab):
         expect(whole).to_be_in_viewport(ratio=1)
     assert whole.bounding_box()["height"] < 48
     whole.get_by_role("button", name="Masked attention: look inside").click()
-    expect(whole.locator(".vf-stations-exam .vf-title")).to_have_text("Masked attention")
+    expect(whole.locator(".vf-stations-aside .vf-title")).to_have_text("Masked attention")
     whole.get_by_role("button", name="Back to the model").click()
     with tab.runs():
         whole.get_by_role("button", name="Attention to the source").click()

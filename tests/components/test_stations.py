@@ -23,8 +23,6 @@ from vizformer.components.stations import (
     Option,
     Show,
     Station,
-    TestQuestion,
-    Tests,
     Turn,
 )
 
@@ -52,24 +50,13 @@ def path() -> list[Station]:
     ]
 
 
-HEADS, MASK = ("Heads", "Eight."), ("Mask", "So it is.")
-
-
-def question(concept: tuple[str, str], asked: str, options: list[str], right: int) -> TestQuestion:
-    return TestQuestion(concept[0], asked, options, right, concept[1])
-
-
-TESTS: Tests = {
-    "a": [question(HEADS, "How many?", ["1", "8"], 1), question(MASK, "Ahead?", ["yes", "no"], 1)],
-    "b": [question(HEADS, "Which?", ["b1", "8"], 1), question(MASK, "Why?", ["so", "not"], 0)],
-}
 TIPS = Grid("", [""], ["a", "b"], np.array([[1.0, 2.0]]), written=True, tips=[["1 × 1 = 1", "1 × 2 = 2"]])
 INSIDE = [Inside("Dots", "Multiply.", TIPS, "3e-8 away"), Inside("Then", "Next.", GRID, "")]
 MODEL = [Box("Tokens", "one", 0, ["one"], "", INSIDE, 3.0), Box("Attention", "two", 0, ["two"], "× 3")]
 
 
 def test_what_travels() -> None:
-    packed = stations.pack(path(), MODEL, text="text", tests=TESTS, words={"next": "下一步"})
+    packed = stations.pack(path(), MODEL, text="text", words={"next": "下一步"})
     assert packed.names == ("one", "two")
     data = json.loads(packed.content)
     assert data["words"]["next"] == "下一步"
@@ -81,7 +68,6 @@ def test_what_travels() -> None:
     assert two["steps"][0]["ticks"] == ["× 1", "× 2"]
     assert [frame[0]["upright"] for frame in two["steps"][0]["frames"]] == [False, True]
     assert one["steps"][1]["again"] == "Once more: which?"
-    assert data["tests"]["b"][1]["question"] == "Why?"
     assert [box["starts"] for box in data["model"]] == ["", "× 3"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.components.conftest import OpenFile
-from tests.components.test_stations import MODEL, TESTS, path
+from tests.components.test_stations import MODEL, path
 from vizformer.components import stations
 
 pytestmark = pytest.mark.browser
@@ -79,23 +79,23 @@ def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile)
 
 
 def test_a_clock_says_what_is_done_and_what_is_left(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL, tests=TESTS, test_minutes=2.0)))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     clock = page.locator(".vf-stations-clock")
-    expect(clock).to_have_text("Here: 5 min. The path: 10 min, 0 done, 10 to go.")
+    expect(clock).to_have_text("Here: 5 min. The path: 6 min, 0 done, 6 to go.")
     expect(page.locator(".vf-stations-second")).to_contain_text("Second half, 3 min:")
     page.locator(".vf-stations-second").get_by_role("button", name="Look inside: Tokens").click()
     page.get_by_role("button", name="Back to the station").click()
-    expect(clock).to_have_text("Here: 5 min. The path: 10 min, 3 done, 7 to go.")
+    expect(clock).to_have_text("Here: 5 min. The path: 6 min, 3 done, 3 to go.")
     expect(page.locator(".vf-stations-second .vf-done")).to_have_text("Look inside: Tokens")
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="dog").click()
     onwards(page).click()
-    expect(clock).to_have_text("Here: 5 min. The path: 10 min, 5 done, 5 to go.")  # 3 + 1.5
+    expect(clock).to_have_text("Here: 5 min. The path: 6 min, 5 done, 1 to go.")  # 3 + 1.5
     onwards(page).click()
     expect(page.locator(".vf-stations-second")).to_be_hidden()  # nothing behind it
     onwards(page).click()
     page.reload()
-    expect(clock).to_contain_text("The path: 10 min, 6 done, 4 to go.")  # the two tests: no lesson follows in a file
+    expect(clock).to_contain_text("The path: 6 min, 6 done, 0 to go.")
 
 
 def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFile) -> None:
@@ -154,41 +154,11 @@ def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None
     expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")
 
 
-def test_a_test_before_and_another_form_after(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL, tests=TESTS)))
-    ends = page.locator(".vf-stations-test")
-    exam = page.locator(".vf-stations-exam")
-    asked: dict[str, list[str]] = {"before": [], "after": []}
-    for end, when in ((ends.first, "before"), (ends.last, "after")):
-        end.click()
-        exam.get_by_role("button", name="Begin").click()
-        for _ in range(2):
-            question = exam.locator(".vf-stations-words").inner_text()
-            asked[when].append(question)
-            exam.get_by_role(
-                "button", name={"Ahead?": "no", "Why?": "so"}.get(question, "I do not know"), exact=True
-            ).click()
-    assert {*asked["before"]} | {*asked["after"]} == {"How many?", "Ahead?", "Which?", "Why?"}
-    expect(exam.locator(".vf-stations-words")).to_have_text("1 of 2 right; in the first test: 1.")
-    rows = exam.locator("tr")
-    assert rows.nth(1).locator("td").all_inner_texts()[:3] == ["Heads", "✗", "✗"]
-    assert rows.nth(1).locator("td").nth(3).inner_text().split("\n")[1:] == ["8", "Eight."]
-    assert rows.nth(2).locator("td").all_inner_texts() == ["Mask", "✓", "✓", ""]
-    with page.expect_download() as kept:
-        exam.get_by_role("button", name="Keep the answers as a file").click()
-    assert json.loads(kept.value.path().read_text("utf-8"))["right"] == {"before": 1, "after": 1}
-    page.reload()
-    page.locator(".vf-stations-test").first.click()
-    expect(exam.locator(".vf-stations-words")).to_contain_text("1 of 2 right. Now walk the path")
-    page.locator(".vf-stations-line button").nth(1).click()
-    step(page, "one", 0)
-
-
 def test_a_lit_box_opens_down_to_a_product_and_closes(open_file: OpenFile) -> None:
     page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     box = page.get_by_role("button", name="Tokens: look inside")
     box.click()
-    inside = page.locator(".vf-stations-exam")
+    inside = page.locator(".vf-stations-aside")
     expect(inside.locator(".vf-title")).to_have_text("Tokens")
     expect(inside.locator(".vf-stations-option")).to_have_text(["1 · Dots", "2 · Then"])
     expect(inside.locator(".vf-caption")).to_have_text("3e-8 away")
@@ -208,7 +178,7 @@ def test_an_exercise_opens_at_its_station_and_closes(open_file: OpenFile) -> Non
     page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     onwards(page).click()
     page.get_by_role("button", name="Build it: 3 · One <head>").click()
-    inside = page.locator(".vf-stations-exam")
+    inside = page.locator(".vf-stations-aside")
     expect(inside.locator(".vf-title")).to_have_text("3 · One <head>")
     expect(inside.locator("pre")).to_have_text(["z = weights v", "def head(q): ..."])
     expect(page.locator(".vf-stations-main")).to_be_hidden()

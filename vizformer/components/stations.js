@@ -6,7 +6,6 @@ import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
 import { drawExercise } from "./js/exercise.js";
-import { KnowledgeTest } from "./js/knowledge_test.js";
 import { within } from "./js/numbers.js";
 import { drawModel, isOpened } from "./js/model_drawing.js";
 import { drawInside } from "./js/opened_box.js";
@@ -19,7 +18,7 @@ import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { BoxData, ExerciseData, Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
+/** @import { BoxData, ExerciseData, Kept, PathData, SentStations, StationData, StationStep } from "./js/station_types.d.ts" */
 
 class Stations {
   /** @type {PathData} */ data;
@@ -28,7 +27,6 @@ class Stations {
   /** @type {Kept} */ kept = readKept();
   /** @type {Map<string, number>} The step at which each station was left. */ left = new Map();
   /** @type {Map<StationStep, number>} Where each dial stands. */ turned = new Map();
-  /** @type {When | null} The test that is shown in the place of a station. */ test = null;
   /** @type {{ station: StationData, chosen: number } | null} An earlier question, asked again before this station. */
   recalled = null;
   /** @type {{ box: number, step: number } | null} The box of the drawing that is looked into. */ opened = null;
@@ -49,8 +47,7 @@ class Stations {
     this.asked = element("div", "vf-stations-asked");
     this.dial = element("label", "vf-stations-dial");
     this.picture = element("div", "vf-stations-picture");
-    this.exam = element("div", "vf-stations-exam");
-    this.knowledge = new KnowledgeTest(this.exam, () => this.show());
+    this.aside = element("div", "vf-stations-aside");
     this.drawing = element("nav", "vf-stations-model");
     this.back = plainButton("vf-stations-back", () => this.go(-1));
     this.next = plainButton("vf-stations-next", () => this.go(1));
@@ -63,7 +60,7 @@ class Stations {
     this.main = element("div", "vf-stations-main");
     this.main.append(top, this.words, bar, this.asked, this.dial, this.picture);
     const both = element("div", "vf-stations-both");
-    both.append(this.main, this.exam, this.drawing);
+    both.append(this.main, this.aside, this.drawing);
     this.root.append(this.line, both);
     this.root.addEventListener("keydown", (event) => this.press(event));
     parent.append(this.root);
@@ -93,7 +90,6 @@ class Stations {
   /** @param {number} station @param {number} step @param {boolean} tell */
   enter(station, step, tell) {
     const comes = tell && station > this.station;
-    this.test = null;
     this.opened = null;
     this.built = null;
     this.station = within(station, this.data.stations.length);
@@ -154,23 +150,15 @@ class Stations {
   show() {
     const { data: { words, stations: all }, here, step } = this;
     const now = here.steps[step];
-    const aside = this.test !== null || this.opened !== null || this.built !== null;
+    const aside = this.opened !== null || this.built !== null;
     this.main.hidden = aside;
-    this.exam.hidden = !aside;
-    this.drawing.hidden = this.test !== null;
-    if (this.test && this.data.tests) {
-      writeKept(this.kept);
-      this.root.dataset.station = this.test;
-      this.drawLine();
-      this.knowledge.draw(this.test, this.kept.tests, this.data.tests, words);
-      return;
-    }
+    this.aside.hidden = !aside;
     if (this.opened) {
       this.lookInside(this.opened);
       return;
     }
     if (this.built) {
-      this.exam.replaceChildren(...drawExercise(this.built, words, () => this.build(null)));
+      this.aside.replaceChildren(...drawExercise(this.built, words, () => this.build(null)));
       return;
     }
     this.left.set(here.name, step);
@@ -216,10 +204,10 @@ class Stations {
   /** @param {{ box: number, step: number }} opened */
   lookInside({ box, step }) {
     writeKept(this.kept);
-    this.exam.replaceChildren(...drawInside(this.data.model[box], step, {
+    this.aside.replaceChildren(...drawInside(this.data.model[box], step, {
       theme: readTheme(this.root),
       words: this.data.words,
-      room: this.exam.clientWidth,
+      room: this.aside.clientWidth,
       go: (to) => {
         this.opened = { box, step: to };
         this.show();
@@ -231,14 +219,9 @@ class Stations {
     }));
   }
 
-  // The numbers of the stations, between the two tests.
   drawLine() {
-    drawLine(this.line, this.data, this.kept, { station: this.station, test: this.test }, {
-      enter: (index) => this.enter(index, this.left.get(this.data.stations[index].name) ?? 0, true),
-      begin: (when) => {
-        this.test = when;
-        this.show();
-      },
+    drawLine(this.line, this.data, this.kept, this.station, (index) => {
+      this.enter(index, this.left.get(this.data.stations[index].name) ?? 0, true);
     });
   }
 

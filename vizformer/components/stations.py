@@ -11,7 +11,7 @@ are packed into one text, which a page can keep: what is sent again with each ru
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,23 +135,6 @@ Step = Show | Ask | Turn
 
 
 @dataclass(frozen=True)
-class TestQuestion:
-    """A question of the tests before and after the path, about a `concept`, the same at the same place of both forms."""
-
-    __test__ = False  # for pytest
-
-    concept: str
-    question: str
-    options: Sequence[str]
-    right: int
-    why: str
-
-
-Tests = Mapping[Literal["a", "b"], Sequence[TestQuestion]]
-"""Two forms of a test, one for before the path and one for after it."""
-
-
-@dataclass(frozen=True)
 class Deeper:
     """The page behind a station, in words, and the minutes that it takes."""
 
@@ -215,14 +198,11 @@ def pack(
     model: Sequence[Box],
     *,
     text: str = "",
-    tests: Tests | None = None,
-    test_minutes: float = 0,
     words: Mapping[str, str] | None = None,
 ) -> Packed:
     """Makes of a path, and of the boxes of the drawing from the bottom to the top of each side, what is sent.
 
     `text`: names the sentence, so that answers about another one are not taken for answers about this one.
-    `tests`: two forms of a test; the browser draws by lot which comes first; `test_minutes`: how long one takes.
     `words`: those that are not the usual ones.
     """
     data = {
@@ -246,8 +226,6 @@ def pack(
         ],
         "text": text,
         "next_day": NEXT_DAY,
-        "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
-        "test_minutes": test_minutes,
         "words": {**spoken(ENGLISH), **(words or {})},
     }
     return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))

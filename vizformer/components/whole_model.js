@@ -20,7 +20,7 @@ class WholeModel {
   constructor(parent) {
     this.root = element("section", "vf-stations vf-whole");
     this.drawing = element("nav", "vf-stations-model");
-    this.inside = element("div", "vf-stations-exam");
+    this.inside = element("div", "vf-stations-aside");
     this.root.append(this.drawing, this.inside);
     parent.append(this.root);
   }

@@ -1,5 +1,5 @@
 // @ts-check
-// What this browser keeps of the path: answers, stations that were gone through, the two tests.
+// What this browser keeps of the path: answers, and which stations were gone through.
 
 import { readStore, writeStore } from "./browser_store.js";
 
@@ -9,14 +9,13 @@ const STORE = "vizformer.path";
 
 /** @returns {Kept} */
 export function readKept() {
-  const { answers, done, deeper, inside, at, tests } = readStore(STORE);
+  const { answers, done, deeper, inside, at } = readStore(STORE);
   return {
     answers: typeof answers === "object" && answers ? answers : {},
     done: Array.isArray(done) ? done : [],
     deeper: Array.isArray(deeper) ? deeper : [],
     inside: Array.isArray(inside) ? inside : [],
     at: typeof at === "string" ? at : "",
-    tests: typeof tests === "object" && tests ? tests : {},
   };
 }
 

@@ -54,12 +54,6 @@ export interface StationStep {
   at?: number;
 }
 
-/** A question of the tests before and after the path. */
-export interface TestQuestion { concept: string; question: string; options: string[]; right: number; why: string }
-export type When = "before" | "after";
-/** Which form came first, and the option chosen for each question; -1 for "I do not know". */
-export interface KeptTests { first?: "a" | "b"; before?: number[]; after?: number[] }
-
 /** A function that the reader builds herself. */
 export interface ExerciseData { title: string; text: string; symbols: string; code: string }
 export interface StationData {
@@ -95,9 +89,6 @@ export interface PathData {
   /** ms after which what was answered rightly is asked again. */
   next_day: number;
   words: Words;
-  /** Two forms of the test; none where there is no test. */
-  tests: Record<"a" | "b", TestQuestion[]> | null;
-  test_minutes: number;
 }
 
 /** What was predicted at a station, when (ms), and whether it was asked again since. */
@@ -110,5 +101,4 @@ export interface Kept {
   deeper: string[];
   inside: string[];
   at: string;
-  tests: KeptTests;
 }

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vizformer.components.stations import Ask, Inside, Station, TestQuestion, Turn
+from vizformer.components.stations import Ask, Inside, Station, Turn
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.words import lesson_words
 
@@ -58,8 +58,3 @@ def of_part(lesson: str, part: str, code: str) -> float:
     said = [text for text in (asked.get("question"), asked.get("why")) if isinstance(text, str)]
     seconds = reading(words["text"], *tries, *wrong, *said) + LOOK + TRY * len(tries) + WORK * bool(asked)
     return float(seconds) / 60
-
-
-def of_test(asked: Sequence[TestQuestion]) -> float:
-    """Minutes of one form of the test."""
-    return sum(reading(one.question, *one.options) + CHOOSE for one in asked) / 60

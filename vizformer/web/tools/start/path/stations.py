@@ -1,21 +1,18 @@
 """All stations for a sentence, and where each leads deeper."""
 
 import json
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Literal
 
 import streamlit as st
 
 from vizformer.components import stations as component
-from vizformer.components.stations import Box, Deeper, Exercise, Packed, Station, TestQuestion, Tests
+from vizformer.components.stations import Box, Deeper, Exercise, Packed, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.link.languages import SOURCE
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
 from vizformer.web.widgets.whole_model.beside import inside, leads_to
 from vizformer.web.widgets.whole_model.model_drawing import boxes
@@ -52,8 +49,6 @@ EXERCISES: Mapping[str, tuple[str, ...]] = {
 """By the name of a station, by their names in the notebook."""
 LONGEST_TEXT = 200  # characters
 _SAID = re.compile(r"## (?P<number>\d+)\. (?P<title>.*)\n\n(?P<text>.*)\n\n```\n(?P<symbols>.*)\n```", re.DOTALL)
-_CHOICES = ("right", "first", "second", "third")
-_FORMS: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 
 def all_stations(about: Sentence) -> tuple[Station, ...]:
@@ -89,13 +84,7 @@ def packed(subject: Subject, code: str) -> Packed:
     """All of it as it is sent, in the language `code`, which is the reader's."""
     about = Sentence(subject)
     made = all_stations(about)
-    tests = test_forms()
-    return component.pack(
-        *(made, drawn_model(about, made)),
-        text=repr(subject),
-        tests=tests,
-        test_minutes=round(minutes.of_test(tests["a"]), 1),
-    )
+    return component.pack(made, drawn_model(about, made), text=repr(subject))
 
 
 @st.fragment
@@ -134,19 +123,3 @@ def _exercises(code: str) -> dict[str, Exercise]:
             written = f"{texts[1]}\n\n\n{stub}\n\n\n{check}"
             made[named[1]] = Exercise(f"{told['number']} · {told['title']}", told["text"], told["symbols"], written)
     return made
-
-
-def test_forms() -> Tests:
-    """Both test_forms in the reader's language, their options in an order that is the same for everybody."""
-    concepts = lesson_words.parts("path_tests", SOURCE)
-    return {form: [_test_question(concept, form) for concept in concepts] for form in _FORMS}
-
-
-def _test_question(concept: str, form: str) -> TestQuestion:
-    def say(name: str) -> str:
-        return lesson_words.say("path_tests", concept, name)
-
-    order = list(_CHOICES)
-    random.Random(f"{concept} {form}").shuffle(order)
-    options = [say(f"{form}.{choice}") for choice in order]
-    return TestQuestion(say("title"), say(f"{form}.question"), options, order.index("right"), say("why"))
