@@ -17,7 +17,7 @@ from vizformer.checkpoints.hugging_face.fields import NEUTRAL, Fields
 
 FILE = Path(hugging_face.__file__).with_name("config_defaults.json")
 # Lists that a config class sets when it is made, because its fields must not have lists as defaults.
-LISTS = ("attention_types", "eos_token_id", "mlp_only_layers")
+LISTS = ("attention_types", "eos_token_id")
 # What no config class lists: fields that are read when a config is made, and forgotten.  AutoConfig takes a Mistral with
 # layer_types for a Ministral.
 FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
@@ -38,9 +38,6 @@ FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "gemma3_text": {"sliding_window_pattern": 6},
-    "qwen3_5_text": {"full_attention_interval": 4},
-    "qwen3_next": {"full_attention_interval": 4},
-    "nemotron_h": {"hybrid_override_pattern": None},
     "modernbert": {"global_attn_every_n_layers": 3},
 }
 # Some fields are read only beside others.

@@ -23,7 +23,6 @@ from vizformer.checkpoints.files.weights import Stored, Weights
 from vizformer.checkpoints.gguf import vocabulary
 from vizformer.checkpoints.tensors import placement
 from vizformer.checkpoints.tensors.report import describe
-from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.weighing.author import printed
 from vizformer.errors import CheckpointError
@@ -182,9 +181,3 @@ def test_a_window_of_0_is_none_in_gguf(window: int, tmp_path: Path) -> None:
             load(file)
     else:
         assert load(file).model.config.sliding_window is None
-
-
-def test_matrices_of_one_tensor_are_counted_in_its_shape() -> None:
-    part, ours = Part("experts", ("one", "other"), matrices=2), {"one": (3, 4), "other": (3, 4)}
-    assert part.shape(ours) == (2, 3, 4)
-    assert {name: tuple(t.shape) for name, t in part.split(torch.zeros(2, 3, 4), ours).items()} == ours

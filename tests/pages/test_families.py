@@ -23,7 +23,7 @@ def written(tmp_path_factory):
     made.qwen3(root / "qwen3")
     made.gpt_neox(root / "gpt_neox")
     made.gemma(root / "gemma")
-    for kind in ("gemma2", "olmo2", "qwen2_moe"):
+    for kind in ("gemma2", "olmo2"):
         decoder(kind, root / kind)
     return root
 
@@ -55,7 +55,7 @@ def test_every_step_of_a_head(open_app, shelf, name):
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-@pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma2", "olmo2", "qwen2_moe"])
+@pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma2", "olmo2"])
 def test_every_step_of_a_layer(open_app, shelf, name, locale):
     checkpoint = load(shelf / name)
     steps = explain.layer_steps(checkpoint, checkpoint.trace(TEXT), "decoder.1")
@@ -69,7 +69,6 @@ def test_every_step_of_a_layer(open_app, shelf, name, locale):
         "gpt_neox": "feedforward.norm",
         "gemma2": "self.cap",
         "olmo2": "feedforward.out_square",
-        "qwen2_moe": "feedforward.chosen",
     }[name]
     (step,) = [step for step in steps if step.key == wanted]
     text = in_language(locale, step.text)
@@ -88,10 +87,3 @@ def test_what_is_special_is_said(open_app):
     assert "the first 4 of a head's 8 numbers are turned" in said(app)
     assert "norms scale by 1 + weight" in said(open_app(REPORT, model="models/gemma"))
     assert "查询和键经过归一化" in said(open_app(REPORT, locale="zh-CN", model="models/qwen3"))
-
-
-def test_a_lesson_that_needs_one_network_says_that_there_are_experts(open_app, shelf):
-    app = open_app("pages/learn/block.py", model="models/qwen2_moe", text=TEXT, part="ffn")
-    assert not app.exception
-    (error,) = app.error
-    assert "mixture of 6 experts" in plain(error.value)

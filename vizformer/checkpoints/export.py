@@ -39,8 +39,7 @@ def save(
     family, way = _fitting(config)
     has_head, state = checkpoint.has_head, checkpoint.model.state_dict()
     weights = {
-        _stored_name(way.stored(part.source), family, has_head): part.join(state).to(dtype)
-        for part in family.weights(config)
+        _stored_name(part.source, family, has_head): part.join(state).to(dtype) for part in family.weights(config)
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_weights(weights, folder / WEIGHTS, {"format": "pt"})

@@ -43,8 +43,6 @@ class Export:
     # start, so that an option that is new here is never lost on the way
     written: Collection[str]
     fields: Callable[[ModelConfig, bool], dict[str, Any]]  # (config, whether there is a head) -> config.json
-    # the name of a tensor of `weights` -> that under which files of this type have it
-    stored: Callable[[str], str] = str
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,6 @@ class Family:
     # (config) -> parameters of ours that no file has, and how they are made: biases of 0 where the family has none,
     # positions that follow from the options.  `config` says so in an assumption
     made: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
-    # (config, names of the tensors) -> the same, where only the names tell what there is
-    made_by_names: Callable[[ModelConfig, Collection[str]], Mapping[str, Callable[[], Tensor]]] | None = None
     unused: Mapping[str, Message] = field(default_factory=dict)  # pattern of names -> why such a tensor is not needed
     renamed: Mapping[str, str] = field(default_factory=dict)  # pattern -> replacement, of names in old files
     usual: Mapping[str, str] = field(default_factory=dict)  # the special tokens by role, where no file says them

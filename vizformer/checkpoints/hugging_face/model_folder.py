@@ -60,8 +60,6 @@ def match(
         if name in others and first not in others:
             others[first] = others.pop(name)
     made = {} if family.made is None else family.made(config)
-    if family.made_by_names is not None:
-        made = {**made, **family.made_by_names(config, others.keys())}
     parts = stored(family.weights(config), made)
     if family.by_names is not None:
         parts = family.by_names(parts, others.keys())

@@ -26,7 +26,6 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 CONFIG, TEXT, TIED = "config.json", "text_config", "tie_word_embeddings"
-TIED_BEFORE = "tie_embedding"
 LLAMA_LIKE = ("llama", "mistral", "qwen2", "qwen3")  # whose logits are x W_U alone, as all of these models compute them
 # model_type -> those of the language models that may be inside, the usual one first.
 INSIDE: Mapping[str, tuple[str, ...]] = {
@@ -39,15 +38,11 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "qwen2_vl": ("qwen2_vl_text",),
     "qwen2_5_vl": ("qwen2_5_vl_text",),
     "qwen3_vl": ("qwen3_vl_text",),
-    "qwen3_5": ("qwen3_5_text",),
-    "llama4": ("llama4_text",),
-    "lfm2_vl": ("lfm2",),
 }
 _FLAT = ("qwen2_vl", "qwen2_5_vl")  # whose first files have the fields of both in one table
 # where tie_word_embeddings is true unless the file says otherwise
-_TIED = ("gemma3", "gemma3n", "gemma4", "mistral3", "lfm2_vl")
+_TIED = ("gemma3", "gemma3n", "gemma4", "mistral3")
 _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the language model's own field counts too
-_TIED_INSIDE = ("llama4",)  # where it alone counts
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
 _OF_PICTURES = re.compile(r"(vision_|image_|video_).*")
 _RENAMED = {r"^language_model\.(lm_head\.)?(model\.)?": r"\1"}
@@ -86,10 +81,7 @@ def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
         name: raw[name] for name, usual in NEUTRAL.items() if name != TEXT and raw.get(name, usual[0]) not in usual
     }
     tied = raw.get(TIED, kind in _TIED)
-    if kind == "lfm2_vl":  # where a second name, of the whole, counts, and not that of the language model
-        tied = raw.get(TIED_BEFORE, tied)
-        said = {name: value for name, value in said.items() if name != TIED_BEFORE}
-    if kind in _TIED_INSIDE or (tied is False and kind in _TIED_BY_EITHER):
+    if tied is False and kind in _TIED_BY_EITHER:
         tied = said.get(TIED, KNOWN[inner]["defaults"].get(TIED, False))
     found = {**whole, **said, **strange, "model_type": inner, TIED: tied}
     if "architectures" in whole:

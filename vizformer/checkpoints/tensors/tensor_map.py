@@ -25,9 +25,6 @@ class Part:
     # each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward); the first one in
     # another order, where `order` says so (Gemma 4's keys, which turn, and values, which do not)
     shared: bool = False
-    # where it is above 0, the file has so many matrices in one tensor, [matrices, rows, columns], which are the targets
-    # one under the other (all experts of a layer); each of them transposed, where it is so
-    matrices: int = 0
     # gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's rotary
     # positions of neighbouring numbers); None: they are in it
     order: Callable[[], Tensor] | None = None
@@ -40,9 +37,6 @@ class Part:
         if self.row:
             return (1, first, *rest)
         rows = first + sum(ours[name][0] for name in self.targets[1:]) + self.skip
-        if self.matrices:
-            one = (rows // self.matrices, *rest)
-            return (self.matrices, *(reversed(one) if self.transposed else one))
         return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
@@ -52,10 +46,7 @@ class Part:
             return each if self.order is None else {**each, self.targets[0]: stored[self.order()]}
         if self.row:
             return {self.targets[0]: stored[0]}
-        if self.matrices:
-            whole = (stored.mT if self.transposed else stored).flatten(0, 1)
-        else:
-            whole = stored.T if self.transposed and stored.dim() == 2 else stored
+        whole = stored.T if self.transposed and stored.dim() == 2 else stored
         rows = [ours[name][0] for name in self.targets]
         if self.heads:
             by_head = whole.reshape(self.heads, -1, *whole.shape[1:])  # [heads, rows of one head, ...]
@@ -79,9 +70,6 @@ class Part:
         whole = torch.cat(pieces)
         if self.order is not None:
             whole = whole[self.order().argsort()]
-        if self.matrices:
-            whole = whole.reshape(self.matrices, -1, *whole.shape[1:])
-            return whole.mT.contiguous() if self.transposed else whole
         return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
 
 

@@ -6,8 +6,7 @@ that it would have if all turned ("proportional"):
     theta^(-2m/d) = theta'^(-2m/t),   theta' = theta^(t/d),   t of d numbers turned
 
 which is a turn of the first t numbers by another base, after these are brought to the front.  In the small models every
-layer reads its tokens again (`vizformer.model.layer_input`); in one model experts stand beside its network, which is the
-shared expert of the model here (`vizformer.model.experts.ExpertNorms`).
+layer reads its tokens again (`vizformer.model.layer_input`); the one with a mixture of experts is refused.
 
 Source: Google DeepMind 2026, "Gemma 4", and the weights published with it, as `transformers` has them.
 """
@@ -20,7 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.hugging_face.experts_like import experts, network
 from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gemma_like import AGAIN, SAME, TABLES, UNUSED_KEYS, shared_keys
@@ -41,12 +39,6 @@ from vizformer.messages import N_
 OWN = "per_layer_config"
 _DIGITS = len(str(MOST_LAYERS))  # keys are filled up with zeros: "05"
 _TABLE = {"rope_type", "rope_theta"}
-_NORMS_INSIDE = {
-    "pre_feedforward_layernorm": "shared",
-    "post_feedforward_layernorm_1": "shared_output",
-    "pre_feedforward_layernorm_2": "experts",
-    "post_feedforward_layernorm_2": "experts_output",
-}
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -69,7 +61,9 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         activation="hidden_activation",
     )
     options |= _shared(fields, n_layers, set(sliding), options["d_ff"])
-    options |= _experts(fields, options, names)
+    if fields.flag("enable_moe_block"):
+        fields.refuse("enable_moe_block", "a mixture of experts beside the network of each layer is not supported")
+    fields.ignore("num_experts", "top_k_experts", "moe_intermediate_size")
     of_keys, makers = fields.flag("attention_k_eq_v"), options.get("kv_layers") or range(n_layers)
     values = {name for name in names if name.endswith(".v_proj.weight")}
     if names and any(
@@ -200,49 +194,14 @@ def _shared(fields: Fields, n_layers: int, sliding: Collection[int], d_ff: int) 
     return {"shared_kv_d_ff": 2 * d_ff, **found} if twice and found else found
 
 
-def _experts(fields: Fields, options: Options, names: Collection[str]) -> Options:
-    """Those of every layer, and the network beside them as their shared expert; none without enable_moe_block."""
-    if not fields.flag("enable_moe_block"):
-        fields.ignore("num_experts", "top_k_experts", "moe_intermediate_size")
-        return {}
-    if "shared_kv_d_ff" in options:
-        fields.refuse("use_double_wide_mlp", "not with experts: one width of their shared expert is supported")
-    found = experts(
-        fields, options, names, used="top_k_experts", width="moe_intermediate_size", renormalised=True,
-    )  # fmt: skip
-    own: Options = {"d_shared_expert": options["d_ff"], "shared_expert_gate": False, "expert_norms": True}
-    return {**found, **own} if found else {}
-
-
-def _mixture(config: ModelConfig, layer: int) -> list[Part]:
-    """Router, experts, the network beside them, and their norms."""
-    theirs, ours = f"layers.{layer}", f"decoder.layers.{layer}.feedforward"
-    each = [f"{ours}.experts.{e}" for e in range(config.n_experts or 0)]
-    inner = tuple(f"{expert}.{name}.weight" for expert in each for name in ("W_gate", "W_in"))
-    single = {
-        "router.proj.weight": "router.weight",
-        "router.scale": "norms.router.weight",
-        "router.per_expert_scale": "expert_scales",
-        **{f"{name}.weight": f"norms.{own}.weight" for name, own in _NORMS_INSIDE.items()},
-    }
-    return [
-        *(Part(f"{theirs}.{name}", (f"{ours}.{own}",)) for name, own in single.items()),
-        Part(f"{theirs}.experts.gate_up_proj", inner, matrices=len(each)),
-        Part(f"{theirs}.experts.down_proj", tuple(f"{expert}.W_out.weight" for expert in each), matrices=len(each)),
-        *network(f"{theirs}.mlp", f"{ours}.shared"),
-    ]
-
-
 def _weights(config: ModelConfig) -> list[Part]:
-    again, mixed = config.layer_input_dim is not None, config.n_experts is not None
-    layered = {**FOUR_NORMS, **OUT, **({} if mixed else FEEDFORWARD), **(AGAIN if again else {})}
-    parts = tensors(config, {name: own for name, own in layered.items() if not (mixed and name in _NORMS_INSIDE)})
+    again = config.layer_input_dim is not None
+    parts = tensors(config, {**FOUR_NORMS, **OUT, **FEEDFORWARD, **(AGAIN if again else {})})
     parts += [Part(theirs, (ours,)) for theirs, ours in TABLES.items()] if again else []
     kinds = ("weight", "bias") if config.qkv_bias else ("weight",)
     for layer in range(config.n_decoder_layers):
         own, theirs, ours = config.of_layer(layer), f"layers.{layer}", f"decoder.layers.{layer}"
         parts.append(Part(f"{theirs}.layer_scalar", (f"{ours}.scale_weight",)))
-        parts += _mixture(config, layer) if mixed else []
         modules = {"q_proj": ("W_Q", own.n_heads), "q_norm": ("q_norm", 1)}
         if config.kv_layer(layer) == layer:
             modules |= {"k_proj": ("W_K", own.kv_heads), "k_norm": ("k_norm", 1), "v_proj": ("W_V", 0)}
