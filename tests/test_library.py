@@ -16,7 +16,7 @@ import torch
 
 import vizformer as vf
 from tests import tiny
-from tests.trained_models import weights
+from tests.checkpoints.test_state_dict import nano_gpt
 from vizformer.analysis.attribution import blanks, findings, forward_scenes
 from vizformer.analysis.causes import ablation, neurons_left_out, tokens_left_out
 from vizformer.analysis.heads import residual_contributions
@@ -196,11 +196,10 @@ def test_what_a_notebook_prints_of_a_report_is_short(tmp_path: Path) -> None:
     shown = repr(vf.load("zh-en").report)
     assert shown.startswith("<Report zh-en: ")
     assert "7,577,600 parameters; tensors: 127 used" in shown
-    torch.save(weights("attention_only"), tmp_path / "open.pt")
-    given = dict(norm_order="pre", causal=True, scaled_embedding=False, norm_eps=1e-5, score_scale="root_of_d_head")
-    bare = repr(vf.load(tmp_path / "open.pt", **given).report)
+    torch.save(nano_gpt(), tmp_path / "open.pt")
+    bare = repr(vf.load(tmp_path / "open.pt", n_heads=4, activation="gelu").report)
     assert "bare weights" in bare
-    assert "assumes norm_order = pre" in bare
+    assert "assumes n_heads = 4, activation = gelu" in bare
     assert len(bare) < 400 + len(shown)
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from vizformer import explain as explain
     from vizformer import figures as figures
     from vizformer.attention_view import view as view
-    from vizformer.checkpoints import evidence as evidence
     from vizformer.checkpoints import load as load
     from vizformer.config import ModelConfig as ModelConfig
     from vizformer.exercises.path import exercise as exercise

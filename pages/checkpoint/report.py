@@ -16,7 +16,6 @@ from vizformer.web.tools.model_report.summary import (
     problems,
     tensors,
 )
-from vizformer.web.tools.model_report.text_evidence import draw_text_evidence
 from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
@@ -37,8 +36,6 @@ def page() -> None:
         if report.questions:
             with st.expander(_("Other assumptions")):
                 ask(view.model, report.questions, dict(report.answers))
-                if not report.problems:
-                    draw_text_evidence(view.model, report)
         by_hand(view.model, report)
         if report.problems:
             problems(report)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,6 @@ from vizformer.checkpoints.gguf import vocabulary
 from vizformer.checkpoints.tensors import placement
 from vizformer.checkpoints.tensors.report import describe
 from vizformer.checkpoints.tokenizers.refusals import guarded
-from vizformer.checkpoints.weighing.author import printed
 from vizformer.errors import CheckpointError
 
 IDS = [3, 7, 7, 1, 22, 0, 9]
@@ -105,10 +103,6 @@ def test_two_heads_may_have_the_same_matrices(tmp_path: Path) -> None:
     assert torch.equal(
         ours.model.get_parameter("encoder.layers.0.self_attention.W_Q.weight"), torch.block_diag(matrix, matrix)
     )
-
-
-def test_the_distance_to_printed_logits_is_a_mean() -> None:
-    assert printed("0.1 0.2 0.3", 23).distance(np.array([0.2, 0.3, 0.4])) == pytest.approx(0.1)
 
 
 def test_a_folder_in_which_nothing_says_which_weights_count_is_not_whole(tmp_path: Path) -> None:

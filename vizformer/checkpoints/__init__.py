@@ -14,6 +14,5 @@ if TYPE_CHECKING:
     from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
     from vizformer.checkpoints.tensors.questions import Question, UnansweredError
     from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
-    from vizformer.checkpoints.weighing.text_evidence import evidence
 
 __getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

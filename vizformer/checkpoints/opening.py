@@ -37,7 +37,7 @@ class Opened(Checkpoint):
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What neither the files nor a text decides (`vizformer.evidence`), as "n_heads = 4"; pictures say so."""
+        """What the files do not decide, as "n_heads = 4"; pictures say so."""
         return tuple(f"{name} = {value}" for name, value in self.report.assumed.items())
 
     @property

@@ -24,7 +24,7 @@ from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
 from vizformer.checkpoints.tensors.filling import fill
-from vizformer.checkpoints.tensors.questions import KNOWN_CODE, SETTLED, Said, UnansweredError, resolve, trials
+from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.checkpoints.tensors.role_mapping import mapping_for
 from vizformer.errors import CheckpointError
@@ -94,7 +94,7 @@ def _examined(
     beside = content.said.get(CONFIG, {})
     layout, tried = _recognised(source, file, given, layouts)
     if answered:
-        asked = {SETTLED, *(question.name for question in layout.questions)}
+        asked = {question.name for question in layout.questions}
         given = {name: answer for name, answer in given.items() if name in asked}
     given = _left_open(layout, given, file)
     try:

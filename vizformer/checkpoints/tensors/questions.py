@@ -2,8 +2,7 @@
 
 An answer is given (`vf.load(path, n_heads=4)`), or read from what lies beside the weights (`model_args` in the file,
 config.json), or else usual.  However it came about, it is an assumption: the weights fit other answers as well.  A
-question whose answer is only the usual one is still open, and the report lists it (`Report.open_questions`).  What a
-text has decided (`vizformer.evidence`) is named in one more answer, `settled`.
+question whose answer is only the usual one is still open, and the report lists it (`Report.open_questions`).
 """
 
 import math
@@ -21,11 +20,9 @@ from vizformer.options.feedforward import Activation
 
 Value = bool | int | float | str
 Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found beside the weights
-Taken = Literal["given", "evidence", "beside", "usual"]
-"""Whose an answer is: of whoever opens the weights, of the same with a text that decided it, of what lies beside the
-weights, of nobody."""
+Taken = Literal["given", "beside", "usual"]
+"""Whose an answer is: of whoever opens the weights, of what lies beside them, of nobody."""
 OTHERWISE = "otherwise"  # the answer of who has none of the others: it is refused
-SETTLED = "settled"  # the answer that names those which a text decided, with dots between them, as links have it
 
 
 @dataclass(frozen=True)
@@ -368,15 +365,10 @@ def trials(
 def known(questions: Sequence[Question], given: Mapping[str, object], said: Said) -> Answers:
     """The answers that were given or stand beside the weights, or are usual; none to what decides nothing under them."""
     found: dict[str, tuple[Value, Taken, Message]] = {}
-    decided = str(given.get(SETTLED)).split(".")
     for question in questions:
         name = question.name
         beside = _beside(question, said)
-        if given.get(name) is not None and name in decided:
-            value = _sure(question.read(given[name]))
-            note = N_("{name} = {value}: decided by a text of the model's kind", name=name, value=str(value))
-            found[name] = value, "evidence", note
-        elif given.get(name) is not None:
+        if given.get(name) is not None:
             value = _sure(question.read(given[name]))
             note = N_("{name} = {value}: given when the model was opened", name=name, value=str(value))
             if beside is not None and beside[2] != value:
@@ -423,7 +415,7 @@ def _impossible(questions: Sequence[Question], given: Mapping[str, object]) -> l
         if name not in known
         else N_("{name}={value}: it must be {rule}", name=name, value=shown(value), rule=known[name].must_be)
         for name, value in given.items()
-        if value is not None and name != SETTLED and (name not in known or known[name].read(value) is None)
+        if value is not None and (name not in known or known[name].read(value) is None)
     ]
 
 

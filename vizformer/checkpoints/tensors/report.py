@@ -126,7 +126,7 @@ class Report:
 
     @property
     def assumed(self) -> dict[str, Value]:
-        """The answers that neither the files nor a text decides, and on which numbers hang: counts and marks are none."""
+        """The answers that the files do not decide, and on which numbers hang: counts and marks are none."""
         assumed = [q for q in self.questions if len(q.possible) > 1 and self.taken.get(q.name) in ("given", "usual")]
         meant = (q.stands_for for q in assumed if self.answers[q.name] == q.usual)
         found = {q.name: self.answers[q.name] for q in assumed}

@@ -38,7 +38,8 @@ _NAMES: dict[Source, str] = {
     "path": "[0-9a-f]{12}",
 }
 _REVISION = "(?:@([A-Za-z0-9][A-Za-z0-9_./-]{0,79}))?"
-# The longest answers are names of tensors, and the names of all that a text has decided; a mapping has many of them.
+_SETTLED = "settled"  # in links of before: which answers a text had decided, which changed no number
+# The longest answers are names of tensors; a mapping has many of them.
 _ANSWERS = (
     "((?:;(?!mapping=)[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,300}){0,24}"
     rf"(?:;mapping=[A-Za-z0-9_-]{{1,{packed_mapping.MOST_PACKED}}})?(?:;dtype=[A-Za-z0-9_.+-]{{1,96}})?)"
@@ -77,7 +78,7 @@ class ModelRef:
             name, revision, said = found.groups()
             pairs = [item.partition("=")[::2] for item in said.split(";")[1:]]
             dtype = dict(pairs).get("dtype", USUAL_DTYPE)
-            answers = tuple((field, value) for field, value in pairs if field not in ("dtype", "mapping"))
+            answers = tuple((field, value) for field, value in pairs if field not in ("dtype", "mapping", _SETTLED))
             return cls(source, name, revision or "", answers, dtype, mapping=dict(pairs).get("mapping", ""))
         if found := re.fullmatch(f"({TRAINING})(?:@({STEP}))?", text):
             return cls("training", found[1], str(int(found[3])) if found[3] else "")

@@ -28,7 +28,7 @@ def caption(model: ModelRef) -> str:
 
 
 def line(model: ModelRef) -> None:
-    """One line above the pictures, with the way to the form and to what can decide."""
+    """One line above the pictures, with the way to the form."""
     said = assumed(model)
     if not said:
         return
@@ -42,4 +42,4 @@ def line(model: ModelRef) -> None:
             assumptions=plain(shown),
         )
         st.caption(said_of, width="stretch")
-        st.page_link(sitemap.REPORT.file, label=_("Let a text decide"), width="content")
+        st.page_link(sitemap.REPORT.file, label=_("Change the assumptions"), width="content")

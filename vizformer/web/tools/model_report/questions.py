@@ -27,7 +27,7 @@ def read(model: ModelRef) -> Report | None:
             st.subheader(_("What the weights do not say"), anchor=False)
             show_text(
                 "This file holds weights alone, and they fit several models. With your answers it opens; they are "
-                "part of the link. A text can then decide which of them are right."
+                "part of the link."
             )
             if read := report_words.read_by_role(error):
                 with st.expander(_("How the tensors were read"), expanded=True):
