@@ -224,7 +224,7 @@ def inspect(
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("heads.csv"),
     show_default=True,
-    help="Where the table goes: a name that ends in .csv or .parquet; in .zip for the whole report, a folder of JSON.",
+    help="Where the table goes: a name that ends in .csv or .parquet.",
 )
 @click.option(
     "--work",
@@ -253,11 +253,10 @@ def heads(
     from vizformer.analysis.corpus_heads.cluster import Cluster
     from vizformer.analysis.corpus_heads.corpus import BUNDLED, MOST_CHARACTERS, bundled_corpus, read_texts
     from vizformer.analysis.corpus_heads.report import check_name
-    from vizformer.analysis.corpus_heads.report_folder import write_report_folder
     from vizformer.analysis.corpus_heads.running import head_report
     from vizformer.checkpoints import load
 
-    check_name(out, ".zip")
+    check_name(out)
     corpus = bundled_corpus(texts) if texts in BUNDLED else read_texts(Path(texts))
 
     def tell(done: int, texts: int) -> None:
@@ -278,10 +277,7 @@ def heads(
         click.echo(f"{scheduler}: {told}", err=True)
     report = head_report(checkpoint, corpus, work=work, threads=threads, hands=hands, tell=tell)
     assert report is not None  # nothing stops it
-    if out.suffix == ".zip":
-        write_report_folder(report, corpus, out)
-    else:
-        report.save(out)
+    report.save(out)
     unread = "" if report.texts == report.given else f" ({report.given - report.texts} others it cannot read)"
     cut = f"; {corpus.cut} of them cut at {MOST_CHARACTERS:,} characters" if corpus.cut else ""
     click.echo(f"{len(report.rows())} heads, measured on {report.texts} texts{unread}{cut}: {out}")

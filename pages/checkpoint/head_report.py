@@ -5,7 +5,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.web.catalogue import head_reports, model_list, sources
 from vizformer.web.link import state
-from vizformer.web.tools.head_report import computations, measuring
+from vizformer.web.tools.head_report import measuring
 from vizformer.web.tools.head_report.results import draw_results
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.choices import line
@@ -30,10 +30,6 @@ def below(settings: DeltaGenerator) -> None:
     with settings:
         corpus = measuring.texts(model)
     if corpus is None:
-        return
-    if isinstance(corpus, tuple):
-        given, texts = corpus
-        draw_results(model, texts, given, foreign=given.weights != computations.weights(model))
         return
     if (report := head_reports.bundled(model, corpus)) is not None:
         draw_results(model, corpus, report)

@@ -578,7 +578,8 @@ def _entropy(checkpoint, passage, head):
 
 
 def test_a_file_of_another_version_is_refused(tmp_path):
-    np.savez(tmp_path / "report.npz", said=np.array(["a", "b"]), n=[1, 1])
+    of_a_head = {"decoder/layer_heads": [[1, 1]]}
+    np.savez(tmp_path / "report.npz", said=np.array(["a", "b"]), n=[1, 1], **of_a_head)
     with pytest.raises(VizformerError, match="another version"):
         read_report(tmp_path / "report.npz")
 

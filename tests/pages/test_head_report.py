@@ -17,7 +17,6 @@ from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.one_text import read_tokens, run
 from vizformer.analysis.corpus_heads.report_file import WEIGHTS, path_of_bundled_report, read_report, write_report
-from vizformer.analysis.corpus_heads.report_folder import packed_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models
 from vizformer.errors import VizformerError
@@ -427,27 +426,6 @@ def test_vectors_of_the_head_lie_where_their_two_main_directions_say(open_app, m
             percent = f"({s[axis] ** 2 / (s**2).sum():.0%} of the variance)"
             assert percent in one["layout"][f"{name}axis"]["title"]["text"]
         assert one["data"][0]["customdata"][1].startswith("1 · ")
-
-
-def test_a_report_from_a_file_is_shown_and_says_where_it_is_of_another_model(open_app, measured, boxes_open):
-    packed = packed_report(measured, bundled_corpus("en"))
-    for model, own in (("stories", True), ("cloze", False)):
-        app = open_app(PAGE, model=model, dials="headreport.texts:file", layer=2, head=1)
-        assert not app.get("plotly_chart")
-        app.file_uploader[0].upload("heads.zip", packed, "application/zip").run()
-        assert not app.exception
-        assert not app.error
-        assert array(chart(app, 0)["data"][0]["y"]) == pytest.approx(measured.kinds["decoder"].mean["previous"].ravel())
-        assert f"{measured.kinds['decoder'].most['previous'][2, 1]:.0%}" in said(app)
-        assert any("on another model, stories" in one.value for one in app.info) != own
-        assert bool(app.metric) == own  # the circuits
-
-
-def test_a_file_that_is_no_report_is_refused(open_app, reports):
-    app = open_app(PAGE, model="stories", dials="headreport.texts:file")
-    app.file_uploader[0].upload("heads.zip", b"PK not really", "application/zip").run()
-    assert not app.exception
-    assert "no whole ZIP file" in app.error[0].value
 
 
 @pytest.mark.parametrize("name", bundled_models())

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet, bundled_set, bundled_sets, read_prompt_set
     from vizformer.analysis.causes.set_effects import SetEffects, gates_over, over_prompts
     from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
-    from vizformer.analysis.corpus_heads.report_folder import read_report_folder, write_report_folder
     from vizformer.analysis.heads.cell_questions import (
         AnswerCell,
         CellQuestion,

@@ -74,7 +74,7 @@ def make_report(
         )
         for kind, part in sums.items()
     }
-    return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds, checkpoint.key)
+    return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds)
 
 
 def clear_copying(d_head: int) -> float:

@@ -101,7 +101,6 @@ class HeadReport:
         model, corpus: their names.
         texts: how many of the corpus the model could read; `given` is how many there are.
         kinds: in the order of the data flow.
-        weights: `Checkpoint.key` of the model that was measured.
     """
 
     model: str
@@ -109,7 +108,6 @@ class HeadReport:
     texts: int
     given: int
     kinds: Mapping[Kind, KindReport]
-    weights: str
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a head: kind, layer, head, its group, each measure with its spread and the share of rows where the
@@ -158,15 +156,13 @@ class HeadReport:
         path.write_text(self.csv(), encoding="utf-8", newline="")
 
 
-def check_name(path: Path, *more: str) -> None:
+def check_name(path: Path) -> None:
     """Before anything is measured.
-
-    `more`: endings of other files than tables.
 
     Raises:
         VizformerError: the name says none of the ways to write.
     """
-    if path.suffix not in (endings := (".csv", ".parquet", *more)):
+    if path.suffix not in (endings := (".csv", ".parquet")):
         raise VizformerError(
             "{path} has none of the endings {endings}. Give it one of them.", path=path.name, endings=", ".join(endings)
         )

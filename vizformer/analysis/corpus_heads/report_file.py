@@ -9,56 +9,47 @@ import numpy as np
 
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import MEASURES, TARGETS
-from vizformer.analysis.corpus_heads.report import COLUMNS, MOST_TOKENS, TENTHS, TOKEN_COUNTS, HeadReport, KindReport
-from vizformer.analysis.corpus_heads.sums import BINS
+from vizformer.analysis.corpus_heads.report import COLUMNS, TOKEN_COUNTS, HeadReport, KindReport
 from vizformer.analysis.heads.maps import Kind
 from vizformer.assets import asset
 from vizformer.errors import VizformerError
 
-PER_HEAD: Mapping[str, tuple[tuple[int, ...], type]] = {
-    **{f"{table}/{name}": ((), float) for table in ("mean", "spread") for name in COLUMNS},
-    **{f"{table}/{name}": ((), int) for table in ("texts", "strongest") for name in MEASURES},
-    **{f"rows/{name}": ((), int) for name in TARGETS},
-    **{f"most/{name}": ((), float) for name in TARGETS},
-    **{f"tenths/{name}": ((TENTHS,), int) for name in MEASURES},
-    **{f"tenth_values/{name}": ((TENTHS,), float) for name in MEASURES},
-    **{f"tokens/{name}": ((MOST_TOKENS,), int) for name in TOKEN_COUNTS},
-    **{f"tokens/{name}": ((MOST_TOKENS,), str) for name in ("key", "query")},
-    **dict.fromkeys(("cluster", "nearest", "sign", "picks"), ((), int)),
-    "largest": ((BINS,), int),
-}
-"""What is said of every head, by fields of a `KindReport` or its tables: shape after [n_layers, n_heads], and type."""
+_PER_HEAD = (
+    *(f"{table}/{name}" for table in ("mean", "spread") for name in COLUMNS),
+    *(f"{table}/{name}" for table in ("texts", "strongest", "tenths", "tenth_values") for name in MEASURES),
+    *(f"{table}/{name}" for table in ("rows", "most") for name in TARGETS),
+    *(f"tokens/{name}" for name in ("key", "query", *TOKEN_COUNTS)),
+    *("cluster", "nearest", "sign", "picks", "largest"),
+)
+"""What is said of every head: fields of a `KindReport`, or of its tables."""
 
 
-def arrays_of(found: KindReport) -> dict[str, Any]:
-    """The arrays of PER_HEAD by their names."""
-    split = {name: name.partition("/") for name in PER_HEAD}
+def _arrays_of(found: KindReport) -> dict[str, Any]:
+    split = {name: name.partition("/") for name in _PER_HEAD}
     return {
         name: getattr(found, field)[key] if slash else getattr(found, field)
         for name, (field, slash, key) in split.items()
     }
 
 
-def kind_of_arrays(
-    kind: Kind, layer_heads: tuple[tuple[int, int], ...], arrays: Mapping[str, Any], similarity: Any
-) -> KindReport:
-    """The same from its arrays by their names."""
+def _kind_of_arrays(kind: Kind, arrays: Mapping[str, Any]) -> KindReport:
     fields: dict[str, Any] = {}
-    for name in PER_HEAD:
+    for name in _PER_HEAD:
         field, slash, key = name.partition("/")
         if slash:
-            fields.setdefault(field, {})[key] = arrays[name]
+            fields.setdefault(field, {})[key] = arrays[f"{kind}/{name}"]
         else:
-            fields[field] = arrays[name]
-    return KindReport(kind=kind, layer_heads=layer_heads, similarity=similarity, **fields)
+            fields[field] = arrays[f"{kind}/{name}"]
+    layer_heads = tuple((int(heads), int(keys)) for heads, keys in arrays[f"{kind}/layer_heads"])
+    return KindReport(kind=kind, layer_heads=layer_heads, similarity=arrays[f"{kind}/similarity"], **fields)
 
 
 def write_report(report: HeadReport, path: Path) -> None:
     """Wholly or not at all: what has the name is complete."""
-    said = [report.model, report.corpus, report.weights]
+    said = [report.model, report.corpus]
     arrays: dict[str, Any] = {"said": np.array(said), "n": [report.texts, report.given]}
     for kind, found in report.kinds.items():
-        own = {"layer_heads": found.layer_heads, "similarity": found.similarity, **arrays_of(found)}
+        own = {"layer_heads": found.layer_heads, "similarity": found.similarity, **_arrays_of(found)}
         arrays |= {f"{kind}/{name}": values for name, values in own.items()}
     new = path.with_suffix(".new")
     with new.open("wb") as file:
@@ -74,23 +65,14 @@ def read_report(path: Path) -> HeadReport:
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     try:
-        kinds = {
-            kind: kind_of_arrays(
-                kind,
-                tuple((int(heads), int(keys)) for heads, keys in arrays[f"{kind}/layer_heads"]),
-                {name: arrays[f"{kind}/{name}"] for name in PER_HEAD},
-                arrays[f"{kind}/similarity"],
-            )
-            for kind in get_args(Kind)
-            if f"{kind}/layer_heads" in arrays
-        }
-        model, corpus, weights = (str(one) for one in arrays["said"])
+        kinds = {kind: _kind_of_arrays(kind, arrays) for kind in get_args(Kind) if f"{kind}/layer_heads" in arrays}
+        model, corpus = (str(one) for one in arrays["said"])
         texts, given = (int(one) for one in arrays["n"])
     except (KeyError, ValueError) as error:
         raise VizformerError(
             "{path} was written by another version of VizFormer. Measure the heads again.", path=path.name
         ) from error
-    return HeadReport(model, corpus, texts, given, kinds, weights)
+    return HeadReport(model, corpus, texts, given, kinds)
 
 
 WEIGHTS = "model.safetensors"

@@ -39,12 +39,6 @@ def bundled(name: str) -> Corpus:
 on_passage = of_model(head_on_passage)
 
 
-@cached
-def weights(model: ModelRef) -> str:
-    """Which model this is, for a report from a file."""
-    return model_cache.checkpoint(model).key
-
-
 predicting = of_model(predicting_kind)
 
 

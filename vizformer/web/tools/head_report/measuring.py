@@ -4,26 +4,24 @@ import secrets
 
 import streamlit as st
 
-from vizformer.analysis.corpus_heads import Corpus, HeadReport, one_text, report_folder
+from vizformer.analysis.corpus_heads import Corpus, one_text
 from vizformer.analysis.corpus_heads.worker import Request
-from vizformer.errors import VizformerError
 from vizformer.web.catalogue import head_reports, model_cache, precision, sources
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
 from vizformer.web.turns import visitor
-from vizformer.web.widgets import dropzone, own_texts
+from vizformer.web.widgets import own_texts
 from vizformer.web.widgets.choices import box
-from vizformer.web.words import errors
 from vizformer.web.words.i18n import _, show_error, show_info, show_note, show_text
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
-OWN, FILE = "own", "file"
+OWN = "own"
 _WATCHER, _LEFT = "head_report.watcher", "head_report.left"
 
 
-def texts(model: ModelRef) -> Corpus | tuple[HeadReport, Corpus] | None:
-    """The texts that are chosen, or a report from a file; None where there are none yet.
+def texts(model: ModelRef) -> Corpus | None:
+    """The texts that are chosen; None where there are none yet.
 
     A model that translates begins with pairs.
     """
@@ -32,28 +30,11 @@ def texts(model: ModelRef) -> Corpus | tuple[HeadReport, Corpus] | None:
         "en": _("English: passages of a children's book"),
         "zh": _("Chinese: sentences, with translations"),
         OWN: _("My own texts"),
-        FILE: _("A report from a file"),
     }
     chosen = box(_("Texts to measure on"), "headreport.texts", names, usual, width=320)
     if chosen == OWN:
         return own_texts.box("head_report.texts", MOST_CHARACTERS)
-    return from_file() if chosen == FILE else computations.bundled(chosen)
-
-
-def from_file() -> tuple[HeadReport, Corpus] | None:
-    """The report of a ZIP file; None where there is none yet, or it cannot be read, which it says."""
-    st.html(dropzone.style(_("Choose a file")))
-    given = st.file_uploader(
-        _("A head report as a folder (ZIP of JSON), from this page or from `vizformer heads --out heads.zip`"),
-        type=["zip"],
-        key="head_report.file",
-        max_upload_size=report_folder.LARGEST // 2**20,
-    )
-    try:
-        return None if given is None else report_folder.read_report_folder(given.getvalue())
-    except VizformerError as error:
-        errors.show(error.message)
-        return None
+    return computations.bundled(chosen)
 
 
 def begin(model: ModelRef, corpus: Corpus, name: str) -> None:

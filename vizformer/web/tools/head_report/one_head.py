@@ -52,15 +52,13 @@ def to_logits(slot: DeltaGenerator, model: ModelRef, corpus: Corpus, kind: Kind,
         slot.text(role_said(done))
 
 
-def on_a_text(model: ModelRef | None, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:
-    """The chosen head on one of the texts, chosen by what the measure is there; without a model the text alone."""
+def on_a_text(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:
+    """The chosen head on one of the texts, chosen by what the measure is there."""
     layer, head = place
     measure, number = a_text(found, measure, place, ask=True)
     if number < 0 or not (passage := corpus.passages[number]).text:
         return
     st.text(passage.text if not passage.target else f"{passage.text}  →  {passage.target}")
-    if model is None:
-        return
     shown = computations.on_passage(model, passage, found.kind, layer, head, measure)
     rows, keys = slice(0, SHOWN), slice(0, SHOWN)
     figure = figures.marked_map(

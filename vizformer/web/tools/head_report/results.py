@@ -8,7 +8,6 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
-from vizformer.analysis.corpus_heads.report_folder import MOST_HEADS, packed_report
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import one_head, wording
@@ -18,17 +17,14 @@ from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, show_info, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 12  # of the table before it scrolls
 
 
 @laboratory
-def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign: bool = False) -> None:
-    """Everything that is shown of a report; what is clicked in it draws nothing else.
-
-    `foreign`: it is a report on another model than the one that is open: then only its numbers are shown.
-    """
+def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
+    """Everything that is shown of a report; what is clicked in it draws nothing else."""
     with line():
         found = report.kinds[kind_of_attention(list(report.kinds))]
         titles = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
@@ -36,68 +32,50 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
         axes = chosen_axes(titles, measure)
     state.fit(layer=found.shape[0])
     state.fit(head=found.layer_heads[state.view().layer][0])
-    open_on_a_head(None if foreign else model, found, measure)
+    open_on_a_head(model, found, measure)
     left, beside = st.columns(BESIDE, gap="medium")
     with left:
         picture(found, measure, axes, (state.view().layer, state.view().head))
-        aside(open_on_a_head(None if foreign else model, found, measure))  # nothing, where a click has just chosen
+        aside(open_on_a_head(model, found, measure))  # nothing, where a click has just chosen
     place = state.view().layer, state.view().head
     with beside:
         st.caption(wording.meaning(measure))
         slot = one_head.in_words(report, found, measure, place)
-    one_head.on_a_text(None if foreign else model, corpus, found, measure, place)
+    one_head.on_a_text(model, corpus, found, measure, place)
     one_head.over_the_texts(found, place)
     table(found, measure)
-    if foreign:
-        show_info(
-            "This report is on another model, {model}: its numbers are shown, but no maps and no circuits. Open that "
-            "model to see them.",
-            model=report.model,
-        )
-    else:
-        one_head.to_logits(slot, model, corpus, found.kind, place)
+    one_head.to_logits(slot, model, corpus, found.kind, place)
     if report.texts < report.given:
         show_note("{n} of {given} texts could be read by this model.", n=f"{report.texts:,}", given=f"{report.given:,}")
-    if not foreign and model.source == "bundled" and model.name == wording.BY_HAND:
+    if model.source == "bundled" and model.name == wording.BY_HAND:
         with st.expander(_("Why each weight of this model is what it is")):
             for message in wording.WHY:
                 st.text(translate(message))
-    if not foreign:
-        with folded_box.folded(_("Its queries, keys, values and outputs"), key="head_report.vectors") as is_open:
-            if is_open:
-                one_head.vectors(model, corpus, found, measure, place)
-        with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
-            if is_open:
-                guarded()(draw_circuits)(model, found.kind, place)
+    with folded_box.folded(_("Its queries, keys, values and outputs"), key="head_report.vectors") as is_open:
+        if is_open:
+            one_head.vectors(model, corpus, found, measure, place)
+    with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
+        if is_open:
+            guarded()(draw_circuits)(model, found.kind, place)
     with folded_box.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
         if is_open:
             alike(found)
-    with st.container(horizontal=True):
-        st.download_button(
-            _("All numbers as a table (CSV)"),
-            data=lambda: report.csv().encode(),
-            file_name=f"heads-{report.model}.csv",
-            mime="text/csv",
-            on_click="ignore",
-            key="head_report.csv",
-        )
-        if sum(len(one.places) for one in report.kinds.values()) <= MOST_HEADS:
-            st.download_button(
-                _("The report as a folder (ZIP of JSON)"),
-                data=lambda: packed_report(report, corpus),
-                file_name=f"heads-{report.model}.zip",
-                mime="application/zip",
-                on_click="ignore",
-                key="head_report.zip",
-            )
+    st.download_button(
+        _("All numbers as a table (CSV)"),
+        data=lambda: report.csv().encode(),
+        file_name=f"heads-{report.model}.csv",
+        mime="text/csv",
+        on_click="ignore",
+        key="head_report.csv",
+    )
 
 
-def open_on_a_head(model: ModelRef | None, found: KindReport, measure: str) -> str:
+def open_on_a_head(model: ModelRef, found: KindReport, measure: str) -> str:
     """Shows the head of which the measure is largest, where nobody has chosen one; why, in a sentence.
 
     Of a model that the reader opened it is the head that the page Attention begins with.
     """
-    if model is not None and (why := telling.open_elsewhere(model, found.kind)):
+    if why := telling.open_elsewhere(model, found.kind):
         return why
     chosen_before = lesson.value("headreport.first", False)  # of a link from before: head 0 of layer 0 was chosen
     if chosen_before or not heads_grid.open_on_the_largest(found.mean[measure]):
