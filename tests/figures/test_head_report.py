@@ -39,15 +39,6 @@ def test_only_nothing_reads_as_0_in_a_cell() -> None:
         assert "1e-06" in svg(figure)
 
 
-def test_how_alike_heads_are() -> None:
-    values = np.array([[1.0, -0.5], [-0.5, 1.0]])
-    heatmap = figures.likeness(values, ["L0 H0", "L0 H1"]).data[0]
-    assert np.array_equal(heatmap.z, values.astype(np.float32))
-    assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
-    with pytest.raises(ValueError, match="do not fit"):
-        figures.likeness(values, ["one"])
-
-
 def test_marked_cells_have_squares() -> None:
     pattern = np.array([[1.0, 0.0], [0.3, 0.7]])
     figure = figures.marked_map(pattern, ["a", "b"], ["a", "b"], np.array([[True, False], [True, False]]))

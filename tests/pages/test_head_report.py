@@ -143,7 +143,7 @@ def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured
     assert first.iloc[3] == round(float(found.mean["previous"][2, 1]), 3)
     assert first.iloc[4] == round(float(found.spread["previous"][2, 1]), 3)
     assert found.sign[2, 1] == 1
-    assert first.iloc[-2] == sign
+    assert first.iloc[-1] == sign
     assert {"en-US": "it copies", "zh-CN": "它做复制"}[locale] in said(app)
     texts = computations.role_texts(ModelRef("bundled", "stories"), bundled_corpus("en"))
     role = signed_role(load("stories"), texts, "decoder.2.self", 1)

@@ -12,7 +12,7 @@ from vizformer.web.catalogue import server_folder
 NOUNS = (
     "tokens|layers|heads|positions|rows|columns|keys|queries|numbers|texts|words|parts|steps|cells|pairs|symbols|"
     "parameters|bytes|characters|tensors|maps|pieces|places|lines|neurons|questions|choices|others|examples|seeds|"
-    "sentences|passages|products|terms|files|models|trainings|updates|clusters|pools"
+    "sentences|passages|products|terms|files|models|trainings|updates|pools"
 )
 ONE = re.compile(rf"(?<![\d.,−·×+/])\b1 ((?:other|different|new|more|own|of its|source|target) )?({NOUNS})\b")
 

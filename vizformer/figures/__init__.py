@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from vizformer.figures.head_report import (
         eigenvalue_plane,
         head_scatter,
-        likeness,
         marked_map,
         measure_of_heads,
         weight_histogram,

@@ -173,23 +173,6 @@ def weight_histogram(counts: NDArray[np.integer], *, title: str = "") -> Figure:
     return figure.update_yaxes(title=safe(words["rows"]), tickformat=".0%", rangemode="tozero")
 
 
-def likeness(similarity: NDArray[np.floating], names: Sequence[str], *, title: str = "") -> Figure:
-    """Draws how alike every two heads are, by their cosines [heads, heads], in the order that is passed."""
-    words = spoken(ENGLISH)
-    values = np.ascontiguousarray(similarity, dtype=np.float32)
-    if values.shape != (len(names), len(names)):
-        raise ValueError(f"{len(names)} names do not fit similarities of shape {values.shape}")
-    figure = Figure().add_heatmap(
-        z=values,
-        **style.signed(1.0),
-        colorbar={"title": {"text": words["cosine"]}, "thickness": 14},
-        hoverongaps=False,
-        hovertemplate=fill(words["alike"], row="%{y}", column="%{x}", value="%{z:.3f}"),
-    )
-    name_axes(figure, names, names)
-    return frame(figure, title, height=520)
-
-
 def eigenvalue_plane(values: NDArray[np.complexfloating], *, title: str = "") -> Figure:
     words = spoken(ENGLISH)
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))

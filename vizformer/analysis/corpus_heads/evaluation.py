@@ -1,15 +1,15 @@
-"""From sums over a corpus to the numbers of a report: means, spreads, positions against content, which heads are alike.
+"""From sums over a corpus to the numbers of a report: means, spreads, positions against content, redundancy.
 
-Two heads are alike where they look at the same keys, the sinks left out (the first token and the tokenizer's marks, where
-heads rest that have nothing to do), and do not do opposite things there: of two that copy and anti-copy what they look at
-neither is redundant.
+Of two heads one is redundant where both look at the same keys, the sinks left out (the first token and the tokenizer's
+marks, where heads rest that have nothing to do), and do not do opposite things there: of two that copy and anti-copy what
+they look at neither is.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
@@ -141,9 +141,6 @@ def kind_report(
     if effects is not None and len(effects):
         mean[EFFECT], spread[EFFECT] = effects.mean(0), effects.std(0)
     there = np.arange(n_heads) < np.array([heads for heads, __ in layer_heads])[:, None]
-    cluster = np.full((n_layers, n_heads), -1)
-    alike = same[np.ix_(there.ravel(), there.ravel())] if same.size else same
-    cluster[there] = clusters(alike, int(there.sum()))
     for numbers in (mean, spread):
         numbers |= {name: np.where(there, values, np.nan) for name, values in numbers.items()}
     tenths, tenth_values = _tenths(sums, [bool(np.isfinite(mean[name]).any()) for name in MEASURES])
@@ -157,8 +154,6 @@ def kind_report(
         dict(zip(MEASURES, sums.where, strict=True)),
         dict(zip(TARGETS, sums.rows, strict=True)),
         dict(zip(TARGETS, most, strict=True)),
-        similarity,
-        cluster,
         nearest.reshape(n_layers, n_heads),
         sign,
         dict(zip(MEASURES, tenths, strict=True)),
@@ -236,37 +231,3 @@ def positional_share(sums: Sums) -> Float[ndarray, "n_layers n_heads"]:
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip(1 - within.sum((2, 3)) / energy, 0.0, 1.0)
     return np.where(energy > 1e-9, share, np.nan)
-
-
-ALIKE = 0.7
-
-
-def clusters(
-    similarity: Float[ndarray, "compared compared"], heads: int, alike: float = ALIKE
-) -> Int[ndarray, " heads"]:
-    """Joins the two clusters whose heads are most alike on average, until none are as much as `alike`.
-
-    similarity(A, B) = mean over a in A, b in B of similarity[a, b]
-
-    The number of a cluster is its place in the order of their first heads.  NaN counts as not alike.  Where nothing was
-    compared (an empty matrix), every head is its own.
-
-    Source: Sokal & Michener 1958, "A Statistical Method for Evaluating Systematic Relationships" (UPGMA).
-    """
-    if not similarity.size:
-        return np.arange(heads)
-    near = np.where(np.isfinite(similarity), similarity, -1.0).astype(np.float64)
-    np.fill_diagonal(near, -np.inf)
-    size, member = np.ones(heads), np.arange(heads)
-    while heads > 1:
-        flat = int(near.argmax())
-        a, b = sorted(np.unravel_index(flat, near.shape))
-        if near[a, b] < alike:
-            break
-        joined = (size[a] * near[a] + size[b] * near[b]) / (size[a] + size[b])
-        near[a], near[:, a] = joined, joined
-        near[b], near[:, b], near[a, a] = -np.inf, -np.inf, -np.inf
-        size[a] += size[b]
-        member[member == b] = a
-    __, first, found = np.unique(member, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[found]

@@ -39,10 +39,8 @@ class KindReport:
         strongest: the number of the text where a measure is strongest, -1 where there is none.
         rows, most: of the targets: in how many rows of all texts there is a choice, and in which share of them the target
             gets more than half of the attention.
-        similarity: cosine of two heads' maps over all texts, without the columns of the sinks; NaN where they have too few
-            rows in common; empty for very many heads.
-        cluster: the number of each head's cluster, from 0 in the order of the heads; -1 where there is no head.
-        nearest: which head is most alike, as layer * n_heads + head; -1 where none is compared.
+        nearest: the head whose maps over all texts, without the columns of the sinks, have the largest cosine with those of
+            this head (the measure REDUNDANCY), as layer * n_heads + head; -1 where none is compared.
         sign: of OV: 1 where a head copies, -1 where it anti-copies, 0 where it clearly does neither or nobody knows.
         tenths, tenth_values: of a measure the kept texts in the order of its value there, the smallest first, cut into ten
             parts: the number of the text in the middle of each, and the value; -1 and NaN where none says something.
@@ -62,8 +60,6 @@ class KindReport:
     strongest: Mapping[str, Int[ndarray, "n_layers n_heads"]]
     rows: Mapping[str, Int[ndarray, "n_layers n_heads"]]
     most: Mapping[str, Float[ndarray, "n_layers n_heads"]]
-    similarity: Float[ndarray, "heads heads"]
-    cluster: Int[ndarray, "n_layers n_heads"]
     nearest: Int[ndarray, "n_layers n_heads"]
     sign: Int[ndarray, "n_layers n_heads"]
     tenths: Mapping[str, Int[ndarray, "n_layers n_heads tenths"]]
@@ -74,7 +70,7 @@ class KindReport:
 
     @property
     def shape(self) -> tuple[int, int]:
-        n_layers, n_heads = self.cluster.shape
+        n_layers, n_heads = self.nearest.shape
         return n_layers, n_heads
 
     @property
@@ -111,7 +107,7 @@ class HeadReport:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a head: kind, layer, head, its group, each measure with its spread and the share of rows where the
-        target gets most, the strongest text, the sign of OV, the cluster, the head most alike.
+        target gets most, the strongest text, the sign of OV, the head most alike.
         """
         found = []
         for kind, report in self.kinds.items():
@@ -127,7 +123,6 @@ class HeadReport:
                         row[f"{name}_text"] = int(report.strongest[name][layer, head])
                 nearest = int(report.nearest[layer, head])
                 row["ov_sign"] = SIGNS[int(report.sign[layer, head])]
-                row["cluster"] = int(report.cluster[layer, head])
                 row["nearest"] = "" if nearest < 0 else f"{nearest // n_heads}.{nearest % n_heads}"
                 found.append(row)
         return found

@@ -19,7 +19,7 @@ _PER_HEAD = (
     *(f"{table}/{name}" for table in ("texts", "strongest", "tenths", "tenth_values") for name in MEASURES),
     *(f"{table}/{name}" for table in ("rows", "most") for name in TARGETS),
     *(f"tokens/{name}" for name in ("key", "query", *TOKEN_COUNTS)),
-    *("cluster", "nearest", "sign", "picks", "largest"),
+    *("nearest", "sign", "picks", "largest"),
 )
 """What is said of every head: fields of a `KindReport`, or of its tables."""
 
@@ -41,7 +41,7 @@ def _kind_of_arrays(kind: Kind, arrays: Mapping[str, Any]) -> KindReport:
         else:
             fields[field] = arrays[f"{kind}/{name}"]
     layer_heads = tuple((int(heads), int(keys)) for heads, keys in arrays[f"{kind}/layer_heads"])
-    return KindReport(kind=kind, layer_heads=layer_heads, similarity=arrays[f"{kind}/similarity"], **fields)
+    return KindReport(kind=kind, layer_heads=layer_heads, **fields)
 
 
 def write_report(report: HeadReport, path: Path) -> None:
@@ -49,7 +49,7 @@ def write_report(report: HeadReport, path: Path) -> None:
     said = [report.model, report.corpus]
     arrays: dict[str, Any] = {"said": np.array(said), "n": [report.texts, report.given]}
     for kind, found in report.kinds.items():
-        own = {"layer_heads": found.layer_heads, "similarity": found.similarity, **_arrays_of(found)}
+        own = {"layer_heads": found.layer_heads, **_arrays_of(found)}
         arrays |= {f"{kind}/{name}": values for name, values in own.items()}
     new = path.with_suffix(".new")
     with new.open("wb") as file:

@@ -1,4 +1,4 @@
-"""A finished report: all heads in one picture, one of them, a table of all, and which are alike."""
+"""A finished report: all heads in one picture, one of them, and a table of all."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 MOST_ROWS = 12  # of the table before it scrolls
 
@@ -57,9 +57,6 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
         if is_open:
             guarded()(draw_circuits)(model, found.kind, place)
-    with folded_box.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
-        if is_open:
-            alike(found)
     st.download_button(
         _("All numbers as a table (CSV)"),
         data=lambda: report.csv().encode(),
@@ -135,31 +132,8 @@ def columns(found: KindReport, measure: str, places: list[tuple[int, int]]) -> d
         table[_("Sign of OV")] = [
             translate(wording.SIGNS[int(found.sign[place])]) if found.sign[place] else None for place in places
         ]
-    table[_("Cluster")] = [int(found.cluster[place]) for place in places]
     return table
 
 
 def _rounded(value: float) -> float | None:
     return round(float(value), 3) if np.isfinite(value) else None
-
-
-def alike(found: KindReport) -> None:
-    """The cosines of every two heads, those of a cluster side by side."""
-    if not found.similarity.size:
-        show_text("This model has too many heads to compare every two.")
-        return
-    places = sorted(found.places, key=lambda place: int(found.cluster[place]))
-    names = [f"L{layer} H{head}" for layer, head in places]
-    order = [layer * found.shape[1] + head for layer, head in places]
-    figure = figures.likeness(found.similarity[np.ix_(order, order)], names)
-    chart.show(figure, key="head_report.likeness")
-    sizes = np.bincount([found.cluster[place] for place in places])
-    show_note(
-        "Cosine of the heads' maps over all texts, after subtracting even attention, without the first token and "
-        "the tokenizer's "
-        "marks, where heads rest. Empty: one of the two attends too little elsewhere. Heads whose cosine is 0.7 "
-        "or more on average, and whose OV has no opposite signs, are one cluster. Clusters: {n}; heads in the largest: "
-        "{largest}.",
-        n=len(sizes),
-        largest=int(sizes.max()),
-    )
