@@ -10,7 +10,6 @@ from vizformer.web.tools.what_if.all_neurons import draw_all_neurons
 from vizformer.web.tools.what_if.all_parts import draw_all_parts
 from vizformer.web.tools.what_if.all_tokens import draw_all_tokens
 from vizformer.web.tools.what_if.between_prompts import draw_between_prompts
-from vizformer.web.tools.what_if.learned_gates import draw_learned_gates
 from vizformer.web.tools.what_if.set_of_prompts import draw_set_of_prompts
 from vizformer.web.widgets.choices import line, one_of
 from vizformer.web.widgets.laboratories import laboratory
@@ -47,12 +46,11 @@ def parts(subject: Subject) -> None:
 
 
 def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
-    """What is taken out: parts of the model, neurons of one network, tokens of the input, or heads by learned gates."""
+    """What is taken out: parts of the model, neurons of one network, or tokens of the input."""
     names = {
         "parts": _("heads and sublayers"),
         "neurons": _("neurons"),
         "tokens": _("input tokens"),
-        "gates": _("learned gates"),
     }
     with settings:
         taken = one_of(_("What is taken out"), "whatif.taken", names, labelled=False)
@@ -61,7 +59,7 @@ def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
         return
     if subject.edited:
         show_note("Numbers set by hand are left out here: this is the model as it is.")
-    draw = {"neurons": draw_all_neurons, "tokens": draw_all_tokens, "gates": draw_learned_gates}[taken]
+    draw = {"neurons": draw_all_neurons, "tokens": draw_all_tokens}[taken]
     draw(subject.unedited, settings)
 
 

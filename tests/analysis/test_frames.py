@@ -1,11 +1,9 @@
 """What analyses have found as tables."""
 
 import numpy as np
-import pytest
 
 from vizformer import analysis, load
 from vizformer.analysis.causes.edge_attribution import EdgeScores
-from vizformer.analysis.causes.head_gates import fit_gates
 from vizformer.analysis.causes.neurons_left_out import neuron_sweep
 from vizformer.analysis.causes.prompt_sets import PromptRow
 from vizformer.analysis.causes.set_effects import SetEffects
@@ -78,13 +76,6 @@ def test_neurons_and_tokens_are_tables_the_one_that_matters_most_first() -> None
     assert list(TokenEffects().to_frame()) == list(table)
 
 
-def test_gates_and_reports_are_tables_of_heads() -> None:
-    checkpoint = load("induction-by-hand")
-    traces = [checkpoint.trace("a b c d a"), checkpoint.trace("b c a d b")]
-    gates = fit_gates(checkpoint, traces, seeds=(0,), steps=2)
-    table = gates.to_frame()
-    assert tuple(table.loc[6, ["place", "head"]]) == ("decoder.1.self", 2)
-    assert table["without"].tolist() == pytest.approx(gates.without.tolist())
-    assert table["closed"][6] == pytest.approx(gates.closed[0, 6])
+def test_a_report_is_a_table_of_heads() -> None:
     report = read_report(next(asset("head_reports").iterdir()))
     assert report.to_frame()["layer"].tolist() == [row["layer"] for row in report.rows()]

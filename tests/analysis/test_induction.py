@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import head_maps, head_scores, induction_score, previous_token_score, repeated_tokens
-from vizformer.analysis.heads.induction import strongest_head
+from vizformer.analysis.heads.induction import repeatable, strongest_head
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 
@@ -86,6 +86,14 @@ def test_scores_of_a_model_are_the_mean_over_its_sequences(architecture, kind):
 def test_two_stacks_are_refused():
     with pytest.raises(TraceError, match="one stack"):
         head_scores(tiny.model(), torch.zeros(1, 8, dtype=torch.long), 4)
+
+
+def test_as_many_tokens_are_repeated_as_the_positions_hold() -> None:
+    short = tiny.checkpoint("decoder-only", max_positions=12)
+    candidates, period = repeatable(short.model.config.vocab_size, short.tokenizer, 12, 8)
+    assert period == 6
+    assert len(candidates)
+    assert not any(short.tokenizer.is_special(int(id)) for id in candidates)
 
 
 def test_repeated_tokens():

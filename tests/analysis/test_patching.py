@@ -13,7 +13,6 @@ from tests.bundled import load
 from vizformer.analysis import path_patch_runs, path_patches
 from vizformer.analysis.causes.ablation import Part, by_head, sweep
 from vizformer.analysis.causes.batches import patched_logits
-from vizformer.analysis.causes.head_gates import fit_gates, table_of
 from vizformer.analysis.causes.part_outputs import Listener
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
@@ -343,12 +342,11 @@ def test_what_heard_raises_ends_the_patching_and_nothing_is_left_behind() -> Non
     ids=["delta", "taps"],
 )
 def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n_heads: list[int]) -> None:
-    """In the tables of patches, paths and gates, and of the effects of parts."""
+    """In the tables of patches and paths, and of the effects of parts."""
     checkpoint = tiny.checkpoint("decoder-only", **options)
     pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in (CLEAN, CORRUPTED)), 2, 11, 13)
     heads = [pair.clean[site].n_heads for site in pair.clean.sites]
     assert heads == n_heads
-    gates = fit_gates(checkpoint, [pair.clean], seeds=(0,), steps=1)
     effects = sweep(checkpoint, pair.clean, 2, 11, loss=False)
     patched = patch_runs(checkpoint, pair, "heads", "decoder")
     positions = patch_runs(checkpoint, pair, "heads_by_position", "decoder")
@@ -358,7 +356,6 @@ def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n
         patched.estimate,
         positions.recovered[..., 0],
         paths,
-        table_of(gates, "facilitating", "decoder"),
         by_head({one.part: one.divergence for one in effects}, "decoder"),
     ]
     for table in tables:

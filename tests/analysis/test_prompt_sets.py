@@ -13,7 +13,6 @@ from vizformer.analysis import (
     PromptSet,
     bundled_set,
     bundled_sets,
-    gates_over,
     logit_attribution,
     over_prompts,
     patch_runs,
@@ -233,23 +232,6 @@ def test_several_answers_are_added_as_probabilities(stories) -> None:
     assert one.odds == pytest.approx(float((p[list(one.answer)].sum() / p[list(one.wrong)].sum()).log()), abs=1e-6)
     alone = log_odds(one.clean.logits[-1], one.answer[:1], ())
     assert float(alone) == pytest.approx(float(p[one.answer[0]].log()), abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["translator", "decoder"])
-def test_gates_are_learned_on_the_answers_alone(name: str) -> None:
-    checkpoint = load("zh-en") if name == "translator" else load("induction-by-hand")
-    prompts = bundled_set("gender.zh-en" if name == "translator" else "induction.induction-by-hand")
-    prompts = PromptSet("few", prompts.rows[:8])
-    found = gates_over(checkpoint, prompts, seeds=(0,), steps=3)
-    expected = np.mean(
-        [
-            float(-one.clean.logits[one.row].double().log_softmax(-1)[one.answer[0]])
-            for one in read_rows(checkpoint, prompts)[0]
-        ]
-    )
-    assert found.loss == pytest.approx(expected, abs=1e-4)
-    with pytest.raises(TraceError, match="a decoder"):
-        gates_over(load("cloze"), bundled_set("gender.cloze"))
 
 
 def test_what_heard_raises_ends_it_and_it_is_told_to_the_end() -> None:

@@ -66,14 +66,6 @@ def test_what_takes_too_long_is_refused_in_words(open_app, monkeypatch, measure:
     assert not tables(app)
 
 
-@pytest.mark.sweep
-def test_gates_are_learned_on_a_set(open_app) -> None:
-    app = open_app(PAGE, **HAND, dials=dials(over="gates"))
-    if any(button.key == "what_if.set.gates" for button in app.button):
-        press(app, "what_if.set.gates")
-    assert "Loss of these texts with all gates open" in said(app)
-
-
 def test_a_circuit_is_what_the_library_says(open_app) -> None:
     app = open_app(PAGE, **HAND, dials=dials(over="circuit"))
     if any(button.key == "what_if.circuit" for button in app.button):

@@ -289,49 +289,26 @@ def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypat
     assert "whatif.which:all" in app.query_params[DIALS]
 
 
-def test_gates_are_learned_on_the_readers_own_texts(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = "whatif.taken:gates~whatif.gatetexts:own~whatif.seeds:1"
-    app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
-    assert not app.exception
-    asked = []
-    monkeypatch.setattr("vizformer.web.widgets.watched_work.watched", lambda work, call, **_: asked.append(call))
-    app.text_area(key="what_if.texts").set_value(OWN).run()
-    assert not app.warning
-    assert "Only the first 16 texts are read" in said(app)
-    assert "Only the first 64 tokens of each text are read" in said(app)
-    assert [passage.text for passage in asked[-1][1].passages] == OWN.splitlines()
-
-
-@pytest.mark.sweep
-def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
-    settings = "whatif.taken:gates~whatif.gatetexts:repeated~whatif.seeds:1"
-    app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
-    assert not app.exception
-    assert not tables(app)
-    press(app, "what_if.gates")
-    assert not app.exception
-    (table,) = tables(app)
-    helping = {row[0] for row in table if row[4] == "facilitating"}
-    assert helping == {ablated_parts.name(Part("decoder.0.self", 1)), ablated_parts.name(Part("decoder.1.self", 2))}
-    written = next(block.value for block in app.code if "fit_gates(" in block.value)
-    exec(written.replace("seeds=range(1)", "seeds=range(1), steps=2"), space := {})
-    assert len(space["found"].roles()) == 8
-    app.segmented_control(key="setting.whatif.role").set_value("interfering").run()
-    assert "whatif.role:interfering" in app.query_params[DIALS]
-
-
-@pytest.mark.parametrize(("model", "text"), [("cloze", "A [MASK]."), ("zh-en", "我有一只猫。")])
-def test_gates_of_other_kinds_of_models_wait_for_their_button(open_app: Open, model: str, text: str) -> None:
-    app = open_app(PAGE, locale="zh-CN", model=model, text=text, **{DIALS: "whatif.taken:gates"})
-    assert not app.exception
-    assert not app.error
-    assert app.button(key="what_if.gates")
-    assert "fit_gates(" in "".join(block.value for block in app.code)
-
-
 @pytest.mark.parametrize(
     ("value", "said"), [(-2.3e-8, "−2.3e−08"), (0.0, "0"), (0.0895, "+0.0895"), (-0.00006, "−0.0001")]
 )
 def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
     assert ablated_parts.signed(value, 4) == said
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("whatif.taken:gates", "learned gates"), ("whatif.way:set~whatif.over:gates", "learned gates")],
+)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_link_to_what_went_says_so_and_shows_the_usual_choice(
+    open_app: Open, locale: str, setting: str, said: str
+) -> None:
+    app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: setting})
+    assert not app.exception
+    assert not app.error
+    notices = [info.value for info in app.info if "What if" in info.value or "如果改动它" in info.value]
+    assert len(notices) == 1
+    assert locale != "en-US" or said in notices[0]
+    left = setting.rpartition("~")[0]
+    assert app.query_params.get(DIALS, "") in (left, [left])

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
     from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair
     from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet, bundled_set, bundled_sets, read_prompt_set
-    from vizformer.analysis.causes.set_effects import SetEffects, gates_over, over_prompts
+    from vizformer.analysis.causes.set_effects import SetEffects, over_prompts
     from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
     from vizformer.analysis.heads.cell_questions import (
         AnswerCell,

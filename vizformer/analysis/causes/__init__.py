@@ -1,1 +1,1 @@
-"""What an answer depends on: parts, tokens and neurons taken out or replaced, patches between two prompts, gates."""
+"""What an answer depends on: parts, tokens and neurons taken out or replaced, patches between two prompts."""

@@ -30,7 +30,6 @@ from vizformer.analysis.attribution.score_writers import Side, Writer, score_spl
 from vizformer.analysis.causes.ablation import Part, edit_without, parts_of, patch_in_place
 from vizformer.analysis.causes.asked_prompts import Asked, read_rows
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
-from vizformer.analysis.causes.head_gates import LAMBDA, STEPS, HeadGates, fit_gates
 from vizformer.analysis.causes.part_outputs import draw_outputs, mean_outputs, outputs_of
 from vizformer.analysis.causes.patching import recovered_by
 from vizformer.analysis.causes.path_patching import Receiver, path_patches
@@ -190,36 +189,6 @@ def over_prompts(
     rows, numbers = tuple(prompts.rows[one.number] for one in asked), tuple(one.number for one in asked)
     odds = np.array([one.odds for one in asked])
     return SetEffects(measure, found, np.stack(values), rows, numbers, odds, tuple(refused))
-
-
-def gates_over(
-    checkpoint: Checkpoint,
-    prompts: PromptSet,
-    *,
-    push: float = LAMBDA,
-    seeds: Sequence[int] = (0, 1, 2),
-    steps: int = STEPS,
-    heard: Heard | None = None,
-) -> HeadGates:
-    """Gates that are learned on the answers of a set alone (`head_gates.fit_gates`): which heads these answers need.
-
-    Raises:
-        TraceError: fewer than two rows can be read, or an encoder, which has no next token.
-    """
-    if checkpoint.model.decoder is None:
-        raise TraceError("Gates over a set are learned on the token that follows: choose a model with a decoder.")
-    asked, _ = read_rows(checkpoint, prompts)
-    texts = [
-        Trace(
-            tokens={
-                **one.clean.tokens,
-                "decoder": (*one.clean.tokens["decoder"], *checkpoint.tokenizer.tokens([one.answer[0]])),
-            }
-        )
-        for one in asked
-    ]
-    known = [len(one.clean.tokens["decoder"]) for one in asked]
-    return fit_gates(checkpoint, texts, prompts=known, push=push, seeds=seeds, steps=steps, heard=heard)
 
 
 def _without(

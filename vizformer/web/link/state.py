@@ -20,7 +20,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.context_value import held
 from vizformer.messages import N_, Message
-from vizformer.web.link import beginnings, packed_text, text_store
+from vizformer.web.link import beginnings, gone_settings, packed_text, text_store
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.view import View, link_name
 
@@ -422,6 +422,9 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
         f = _IN_LINKS[name]
         try:
             values[f.name] = f.metadata["read"](value)
+            if f.name == "settings":
+                values["settings"], gone = gone_settings.take_out(values["settings"])
+                problems += gone
             if f.metadata["read"] is packed_text.read and packed_text.is_gone(value):
                 problems.append(
                     N_(

@@ -6,9 +6,8 @@ from typing import Literal
 from vizformer.analysis import Prediction, next_tokens
 from vizformer.analysis.causes import ablation, other_texts
 from vizformer.analysis.causes.ablation import Effect, Means, Part, edit_without, parts_of
-from vizformer.analysis.causes.head_gates import HeadGates, fit_gates
 from vizformer.analysis.causes.neurons_left_out import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
-from vizformer.analysis.causes.other_texts import read_other_texts, read_repeated_tokens
+from vizformer.analysis.causes.other_texts import read_other_texts
 from vizformer.analysis.causes.part_outputs import mean_outputs
 from vizformer.analysis.causes.tokens_left_out import TokenEffects, Way, token_sweep
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
@@ -18,7 +17,6 @@ from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 
 MEAN_TEXTS = 12  # over which outputs are averaged
-GATE_TEXTS = 16  # on which gates are learned
 
 
 @dataclass(frozen=True)
@@ -127,17 +125,3 @@ def block_of(block: Part) -> tuple[Stack, int]:
 def tokens(subject: Subject, stack: Stack, row: int, token: int, way: Way) -> TokenEffects:
     """Every token of a stack's input taken out."""
     return token_sweep(subject.checkpoint, subject.trace, stack, row, token, way, heard=HEARD.get())
-
-
-GateTexts = Literal["corpus", "repeated"]
-
-
-@cached
-def gates(model: Subject, on: GateTexts | Corpus, push: float, seeds: int) -> HeadGates:
-    """The gates that are learned on other texts than that of the page; of `model` only the model counts."""
-    checkpoint, prompts = model.checkpoint, None
-    if on == "repeated":
-        texts, prompts = read_repeated_tokens(checkpoint, GATE_TEXTS)
-    else:
-        texts = read_other_texts(checkpoint, _passages(model, None if on == "corpus" else on), GATE_TEXTS)
-    return fit_gates(checkpoint, texts, prompts=prompts, push=push, seeds=range(seeds), heard=HEARD.get())

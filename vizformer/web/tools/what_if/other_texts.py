@@ -1,4 +1,4 @@
-"""The other texts from which means, outputs and gates come: bundled ones, or the reader's own; and whether they fit."""
+"""The other texts from which means and outputs come: bundled ones, or the reader's own; and whether they fit."""
 
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.web.catalogue.subject import Subject

@@ -63,8 +63,6 @@ def set_name(name: str, subject: Subject) -> str:
 
 def what_is_measured(subject: Subject) -> str:
     names = words(_WORDS["measures"])
-    if subject.config.architecture != "encoder-only":
-        names["gates"] = _("learned gates")
     if has_edges(subject):
         names["circuit"] = _("a circuit: edges by gradients")
     return box(_("What is measured"), "whatif.over", names, "patching", labelled=False)

@@ -6,8 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis import Kind, PromptSet, SetEffects, bundled_set, kinds
 from vizformer.analysis.causes.ablation import Part, by_head
-from vizformer.analysis.causes.head_gates import HeadGates
-from vizformer.analysis.causes.set_effects import PAIRED, Measure, gates_over, over_prompts
+from vizformer.analysis.causes.set_effects import PAIRED, Measure, over_prompts
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.analysis.heads.maps import site_name
 from vizformer.components import table
@@ -15,7 +14,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computations, learned_gates, other_texts
+from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.circuit_edges import draw_circuit
 from vizformer.web.tools.what_if.set_choice import OWN, chosen_name, own_set, what_is_measured
 from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
@@ -32,12 +31,6 @@ def effects(model: Subject, prompts: PromptSet, measure: Measure, texts: Corpus 
     """Of every part; of `model` only the model counts."""
     others = computations.others(model, texts) if measure in ("mean", "resample") else []
     return over_prompts(model.checkpoint, prompts, measure, texts=others, heard=HEARD.get())
-
-
-@cached
-def gates(model: Subject, prompts: PromptSet) -> HeadGates:
-    """What is learned on the answers of a set."""
-    return gates_over(model.checkpoint, prompts, heard=HEARD.get())
 
 
 def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
@@ -63,10 +56,6 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
             texts = other_texts.choose(subject)
     if measure == "circuit":
         draw_circuit(subject, model, prompts)
-    elif measure == "gates":
-        learned = learned_gates.learned(subject, 3, gates, (model, prompts), "what_if.set.gates")
-        if learned is not None:
-            learned_gates.roles(learned)
     else:
         found = measured(subject, model, prompts, measure, texts)  # type: ignore[arg-type]  # (one of MEASURES)
         if found is not None:
@@ -195,7 +184,6 @@ def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | Non
         imports += [one for one in others if one not in imports]
         lines, more_given = [f"texts = {made}"], ", texts=texts"
     calls = {
-        "gates": ["found = vf.analysis.gates_over(checkpoint, prompts)", "print(found.roles())"],
         "circuit": [
             "scores = vf.analysis.edge_scores(checkpoint, prompts)",
             "print(scores.to_frame())",

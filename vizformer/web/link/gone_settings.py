@@ -1,0 +1,23 @@
+"""Settings of links of before that ask for what there is no more: what is said, before the usual value is shown.
+
+GONE["whatif.taken:gates"]    # the sentence for a link that has this setting
+"""
+
+from collections.abc import Mapping
+
+from vizformer.messages import N_, Message
+from vizformer.web.link import link_settings
+
+_GATES = N_(
+    "The link asks for learned gates, which are no part of What if any more. What a head does is measured there by taking "
+    "it out."
+)
+GONE: Mapping[str, Message] = {"whatif.taken:gates": _GATES, "whatif.over:gates": _GATES}
+
+
+def take_out(written: str) -> tuple[str, list[Message]]:
+    """The settings of a link without those that are gone, and what is said of these."""
+    settings = link_settings.read(written)
+    gone = {name: GONE[item] for name, value in settings.items() if (item := f"{name}:{value}") in GONE}
+    left = link_settings.write({name: value for name, value in settings.items() if name not in gone})
+    return left, list({said.text: said for said in gone.values()}.values())
