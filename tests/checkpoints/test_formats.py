@@ -28,6 +28,11 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "llama2.c": ("stories15M.bin", HEADER + bytes(4096), "is a file for llama2.c"),
     "llama2.c, narrow": ("stories260K.bin", struct.pack("<7i", 128, 172, 5, 8, 4, -512, 512) + bytes(64), "llama2.c"),
     "llama2.c, newer": ("model.bin", struct.pack("<Ii", 0x616B3432, 1) + HEADER + NUMBERS, "is a file for llama2.c"),
+    "gguf": (
+        "model.Q4_K_M.gguf",
+        b"GGUF\x03\x00\x00\x00" + NUMBERS,
+        "is a GGUF file.*GGUF is not read.*Open the original",
+    ),
     "gguf by another name": ("model.bin", b"GGUF\x03\x00\x00\x00" + NUMBERS, "is a GGUF file"),
     "ggml": ("ggml-model.bin", b"tjgg\x01\x00\x00\x00" + NUMBERS, "is a GGML file"),
     "tflite": ("model.tflite", b"\x1c\x00\x00\x00TFL3" + NUMBERS, "is a TensorFlow Lite file"),
@@ -82,8 +87,7 @@ def test_by_path_the_loader_says_what_it_is() -> None:
     for suffix in server_folder.OTHERS:
         assert formats.by_name([f"model{suffix}"]) is not None, suffix
         assert local_paths._is_weights(f"model{suffix}")
-    read = [suffix for suffix in server_folder.WEIGHTS if suffix != ".gguf"]  # beside config.json it is not
-    assert formats.by_name([f"model{suffix}" for suffix in read]) is None
+    assert formats.by_name([f"model{suffix}" for suffix in server_folder.WEIGHTS]) is None
 
 
 def test_what_pytorch_writes_is_taken_for_nothing_else(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Single rules of reading files, each shown by the smallest file, or call, that it decides about."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import vizformer as vf
-from tests import conventions, gguf_files, tiny
+from tests import conventions, tiny
 from tests.checkpoints import folders
 from tests.conventions import KINDS
 from tests.handmade_models import MODELS, Hooked, W, attend, numbers
@@ -17,9 +18,7 @@ from tests.strangers import LONGEST, D, H, future
 from vizformer.checkpoints import load
 from vizformer.checkpoints.bare.structure.derived_tensors import Made, with_made
 from vizformer.checkpoints.files import hub
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.files.weights import Stored, Weights
-from vizformer.checkpoints.gguf import vocabulary
 from vizformer.checkpoints.tensors import placement
 from vizformer.checkpoints.tensors.report import describe
 from vizformer.checkpoints.tokenizers.refusals import guarded
@@ -127,21 +126,17 @@ def test_a_mac_has_one_more_device(there: bool, monkeypatch: pytest.MonkeyPatch)
     assert ("mps" in placement.devices()) is there
 
 
-def test_a_head_in_the_weights_counts_where_no_class_says_one(tmp_path: Path) -> None:
-    folder = folders.distilbert(tmp_path)
+@pytest.mark.parametrize("make", [folders.distilbert, folders.llama])
+def test_a_head_in_the_weights_counts_where_no_class_says_one(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    folder = make(tmp_path)
     config = json.loads((folder / "config.json").read_text())
-    del config["architectures"]
+    config.pop("architectures", None)
     (folder / "config.json").write_text(json.dumps(config))
     assert load(folder).report.has_head
 
 
 def test_positions_are_described_by_their_kind() -> None:
     assert "  positions   rope, up to 512 tokens\n" in describe(vf.load("stories").report)
-
-
-def test_a_tokenizer_of_another_kind_is_named_without_a_space_behind_it(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match='of the kind "bert";'):
-        vocabulary.tokenizer({"tokenizer.ggml.model": "bert"}, Folder(tmp_path), "model.gguf", 5)
 
 
 def test_what_is_called_a_mask_and_is_not_square_is_none(tmp_path: Path) -> None:
@@ -164,14 +159,3 @@ def test_a_decoder_that_begins_outside_of_the_vocabulary_is_refused(tmp_path: Pa
     (folder / "generation_config.json").unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="decoder_start_token_id=1000000: it must be a token id"):
         load(folder)
-
-
-@pytest.mark.parametrize("window", [0, 4])
-def test_a_window_of_0_is_none_in_gguf(window: int, tmp_path: Path) -> None:
-    folder, file = folders.llama(tmp_path / "hf"), tmp_path / "model.gguf"
-    gguf_files.write(folder, file, words="", fields={"llama.attention.sliding_window": window})
-    if window:
-        with pytest.raises(CheckpointError, match="sliding_window=4"):
-            load(file)
-    else:
-        assert load(file).model.config.sliding_window is None

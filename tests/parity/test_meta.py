@@ -11,11 +11,13 @@ import torch
 pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
 
+import sentencepiece
+
 from tests import tiny
 from tests.checkpoints import folders
 from tests.checkpoints.test_tiktoken import lines_of
 from tests.parity.against_transformers import same_numbers, theirs
-from tests.parity.test_gguf import pieces_of
+from vizformer.assets import asset
 from vizformer.checkpoints import load
 from vizformer.checkpoints.tensors import memory
 from vizformer.checkpoints.tensors.questions import UnansweredError
@@ -193,6 +195,23 @@ def test_params_that_do_not_go_with_the_tensors(wrong, said, tmp_path: Path) -> 
     __, made = published(tmp_path, {**PARAMS, **wrong})
     with pytest.raises(CheckpointError, match=said):
         load(made)
+
+
+def pieces_of(folder: Path) -> sentencepiece.SentencePieceProcessor:
+    """A vocabulary as LLaMA's was trained, on a bundled text."""
+    folder.mkdir()
+    with (folder / "tokenizer.model").open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(asset("corpora", "en.txt").read_text().splitlines()),
+            model_writer=file,
+            model_type="bpe",
+            vocab_size=600,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            minloglevel=2,
+        )
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
 
 
 def test_a_text_begins_with_the_mark_of_the_pieces_beside_the_weights(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from vizformer.checkpoints.bare import state_dict, understanding
 from vizformer.checkpoints.bare.mapping.proposal import Sheet, sheet
 from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.gguf import model_file
 from vizformer.checkpoints.hugging_face import model_folder
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE, SAME_NAMES
 from vizformer.checkpoints.own import model_folder as own
@@ -61,8 +60,6 @@ def load(
     What they do not say is answered by `answers`, such as `n_heads=4`; without answers the error lists the questions.  A
     hub's model is owner/name or owner/name@revision; it is fetched where it is not in huggingface_hub's cache.
 
-    A GGUF file of LLaMA, Qwen or GPT-2 opens with its own tokenizer (F32, F16, BF16, Q8_0, Q4_0).
-
     Where a model written by hand is read wrongly, `mapping` says which tensor plays which role: a dict, role -> name of
     the tensor, or the path of a TOML file (`vizformer.checkpoints.tensors.role_mapping`); `propose_mapping` writes one
     to be corrected.  A file NAME.mapping.toml beside the file of weights NAME is read by itself, unless `mapping` is
@@ -96,8 +93,6 @@ def load(
         )
         report = replace(report, assumptions=(*report.assumptions, note))
     if isinstance(examined, model_folder.Examined):
-        if found.is_gguf:
-            model_file.require_fit(examined)
         model = model_folder.build(examined, dtype, device, stream=stream)
     elif isinstance(examined, own.Examined):
         model = own.build(examined, dtype, device, stream=stream)
@@ -131,7 +126,7 @@ def mapping_sheet(source: str | Path) -> Sheet:
         CheckpointError: no bare weights, or as `load`.
     """
     found = _find(source)
-    if found.file is None or found.is_gguf:
+    if found.file is None:
         raise CheckpointError(
             "{name} says itself which tensor is what: there is nothing to map by hand.", name=found.name
         )
@@ -158,10 +153,6 @@ class _Found:
     raw: dict[str, Any]
     file: str | None = None
 
-    @property
-    def is_gguf(self) -> bool:
-        return self.file is not None and self.file.lower().endswith(model_file.SUFFIX)
-
 
 def _with_scripts(examined: model_folder.Examined | own.Examined | understanding.Examined) -> Report:
     return replace(examined.report, scripts=scripts_of(examined.tokenizer))
@@ -170,9 +161,6 @@ def _with_scripts(examined: model_folder.Examined | own.Examined | understanding
 def _examined(
     found: _Found, answers: Mapping[str, object], *, numbers: bool = True, mapping: object = None
 ) -> model_folder.Examined | own.Examined | understanding.Examined:
-    if found.is_gguf and found.file is not None:
-        _no_answers(found, answers if mapping is None else {**answers, "mapping": mapping})
-        return model_file.examine(found.folder, found.file, found.name, steps=numbers)
     if found.file is not None:
         return _bare(found, found.file, answers, numbers, mapping)
     _no_answers(found, answers if mapping is None else {**answers, "mapping": mapping})
@@ -214,23 +202,15 @@ def _in_folder(folder: Folder) -> _Found:
 
 def _only_file(folder: Folder) -> str | None:
     try:
-        return containers.choose(folder) or _only_gguf(folder)
+        return containers.choose(folder)
     except CheckpointError as error:
         if (refused := _refused(folder)) is not None:  # that comes first
             raise refused from error
         raise
 
 
-def _only_gguf(folder: Folder) -> str | None:
-    """The GGUF file of a folder without a config.json, if it is the only one."""
-    found = [name for name in folder.names() if name.lower().endswith(model_file.SUFFIX)]
-    return found[0] if len(found) == 1 and not folder.has(CONFIG) else None
-
-
 def _in_file(path: Path) -> _Found:
     folder, name = Folder(path.parent), path.name
-    if name.lower().endswith(model_file.SUFFIX):
-        return _Found(folder, path.stem, {}, name)
     if (other := formats.by_name([name])) is not None:
         raise CheckpointError(other)
     if name.startswith("adapter_model."):

@@ -31,7 +31,6 @@ from vizformer.checkpoints.tensors.matching import Found, Match, fate, match_par
 from vizformer.checkpoints.tensors.report import NO_HEAD, Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
-from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
@@ -100,14 +99,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     family = family_of(raw)
     weights = find_weights(folder)
     vocabularies = read_vocabularies(folder, family, weights.longest_side)
-    return understand(folder, {**raw, **_of_generation(folder)}, weights, vocabularies, name=folder.name)
-
-
-def understand(
-    folder: Folder, raw: dict[str, object], weights: Weights, vocabularies: Vocabularies | None, *, name: str
-) -> Examined:
-    """The model that config.json, weights and tokenizer are, wherever they were read from; `folder` may say more."""
-    family = family_of(raw)
+    raw = {**raw, **_of_generation(folder)}
     names = _our_names(family, weights)
     backend = None if vocabularies is None else vocabularies.predicted
     fields = fields_of(language_model(raw))
@@ -125,7 +117,7 @@ def understand(
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = match(family, config, names, weights, shapes)
     report = Report(
-        name=name,
+        name=folder.name,
         format="hugging-face",
         family=family.name,
         declared=fields.architecture,

@@ -12,13 +12,12 @@ from vizformer.messages import N_, Message
 from vizformer.text.scripts import called
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
-Format = Literal["vizformer", "hugging-face", "state-dict", "gguf"]
+Format = Literal["vizformer", "hugging-face", "state-dict"]
 
 _WRITTEN: dict[Format, str] = {
     "vizformer": "VizFormer's own format",
     "hugging-face": "Hugging Face layout",
     "state-dict": "bare weights",
-    "gguf": "GGUF",
 }
 UNDER_ASSUMPTIONS = N_(
     "The weights alone do not say how the model is built: what is shown of it is consistent under these assumptions."

@@ -51,12 +51,8 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = Non
 
     `rows` are those of the largest table among the weights: a vocabulary that cannot be theirs is not read.
     """
-    return read_text(folder.text(name), name, rows, trusted=folder.path.is_relative_to(asset()))
-
-
-def read_text(content: str, name: str, rows: int | None = None, *, trusted: bool = False) -> Backend:
-    """The same of the text of a tokenizer.json."""
-    if not trusted:
+    content = folder.text(name)
+    if not folder.path.is_relative_to(asset()):
         try:
             trial.examine(content, rows)
         except trial.TrialError as error:

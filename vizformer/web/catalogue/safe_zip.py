@@ -14,7 +14,7 @@ from typing import IO, BinaryIO
 
 from vizformer.errors import CheckpointError
 
-SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm", ".toml", ".gguf")
+SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm", ".toml")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MOST = 200  # files
 _FILE = re.compile(r"\w[\w.+ -]{0,119}")

@@ -13,9 +13,10 @@ from vizformer.web.link.model_ref import FILE_NAME, ModelRef
 
 VARIABLE = "VIZFORMER_MODELS"
 CONFIG = "config.json"
-WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".gguf")  # bare: alone in the folder, or in a subfolder
+WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")  # bare: alone in the folder, or in a subfolder
 # Of other programs, which do not open; the loader says what they are.
 OTHERS = (
+    ".gguf",
     ".ggml",
     ".msgpack",
     ".h5",
