@@ -6,7 +6,6 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.components import table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if.all_neurons import draw_all_neurons
 from vizformer.web.tools.what_if.all_parts import draw_all_parts
 from vizformer.web.tools.what_if.all_tokens import draw_all_tokens
 from vizformer.web.tools.what_if.between_prompts import draw_between_prompts
@@ -46,10 +45,9 @@ def parts(subject: Subject) -> None:
 
 
 def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
-    """What is taken out: parts of the model, neurons of one network, or tokens of the input."""
+    """What is taken out: parts of the model, or tokens of the input."""
     names = {
         "parts": _("heads and sublayers"),
-        "neurons": _("neurons"),
         "tokens": _("input tokens"),
     }
     with settings:
@@ -59,8 +57,7 @@ def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
         return
     if subject.edited:
         show_note("Numbers set by hand are left out here: this is the model as it is.")
-    draw = {"neurons": draw_all_neurons, "tokens": draw_all_tokens}[taken]
-    draw(subject.unedited, settings)
+    draw_all_tokens(subject.unedited, settings)
 
 
 page()

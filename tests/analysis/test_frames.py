@@ -4,7 +4,6 @@ import numpy as np
 
 from vizformer import analysis, load
 from vizformer.analysis.causes.edge_attribution import EdgeScores
-from vizformer.analysis.causes.neurons_left_out import neuron_sweep
 from vizformer.analysis.causes.prompt_sets import PromptRow
 from vizformer.analysis.causes.set_effects import SetEffects
 from vizformer.analysis.causes.tokens_left_out import TokenEffects, token_sweep
@@ -49,20 +48,11 @@ def test_patches_and_paths_are_tables_of_their_cells() -> None:
     assert abs(first["share"]) == np.nanmax(np.abs(paths.share))
 
 
-def test_neurons_and_tokens_are_tables_the_one_that_matters_most_first() -> None:
+def test_tokens_are_a_table_the_one_that_matters_most_first() -> None:
     checkpoint = load("cloze")
     trace = checkpoint.trace("The girl lost [MASK] hat.")
     row = next(at for at, one in enumerate(trace.tokens["encoder"]) if one.id == checkpoint.model.config.mask_id)
     answer = int(trace.logits[row].argmax())
-    neurons = neuron_sweep(checkpoint, trace, "encoder", 1, row, answer, neurons=[5, 40, 12])
-    table = neurons.to_frame()
-    assert list(table) == ["neuron", "divergence", "logit", "probability", "output"]
-    assert sorted(table.neuron) == [5, 12, 40]
-    assert table.divergence.is_monotonic_decreasing
-    for _, one in table.iterrows():
-        at = neurons.neurons.tolist().index(one.neuron)
-        for name in ("divergence", "logit", "probability", "output"):
-            assert one[name] == getattr(neurons, name)[at]
     tokens = token_sweep(checkpoint, trace, "encoder", row, answer, "mask")
     table = tokens.to_frame()
     assert list(table) == ["stack", "position", "token", "divergence", "logit", "probability", "best"]

@@ -16,7 +16,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.handmade_models import MODELS
 from vizformer import explain
-from vizformer.analysis.causes.neurons_left_out import neuron_estimates
+from vizformer.analysis import attribution_patches, prompt_pair
 from vizformer.analysis.circuits import compositions
 from vizformer.analysis.side_by_side.weights import moved_weights
 from vizformer.checkpoints import Opened, describe, inspect, load, save
@@ -111,12 +111,12 @@ def test_every_layer_can_be_explained_and_none_is_copied(tmp_path: Path) -> None
 
 def test_what_holds_the_weights_of_all_layers_is_refused() -> None:
     plain, streamed = load("stories"), load("stories", stream=True)
-    trace = streamed.trace(TEXT)
+    pair = prompt_pair(streamed, "The boy said", "The girl said")
     for refused in (
         lambda: moved_weights(plain, streamed),
         lambda: moved_weights(streamed, streamed),
         lambda: copy.deepcopy(streamed.model),  # from which a gradient of all weights is taken
-        lambda: neuron_estimates(streamed, trace, "decoder", 1, 1, 9),
+        lambda: attribution_patches(streamed, pair, "heads", "decoder"),
     ):
         with pytest.raises(TraceError, match="layer by layer"):
             refused()

@@ -229,27 +229,6 @@ def test_the_share_of_unknown_tokens_counts_no_other_marks() -> None:
     assert unknown_share(load("zh-en"), bundled_corpus("zh").passages[:12]) == 0
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-@pytest.mark.parametrize("instead", ["zero", "mean"])
-def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, locale: str, instead: str) -> None:
-    settings = f"whatif.taken:neurons~whatif.block:d1f~whatif.neuron:{instead}"
-    app = open_app(PAGE, locale=locale, model="stories", text="The boy said", **{DIALS: settings})
-    assert not app.exception
-    assert not app.error
-    exec(next(block.value for block in app.code if "neuron_sweep(" in block.value), space := {})
-    effects = space["effects"]
-    best = effects.strongest(1)[0]
-    (table,) = tables(app)
-    assert len(table) == 15
-    assert table[0][:2] == [str(best), f"{effects.divergence[best]:.5f}"]
-    assert float(effects.divergence[best]) > 1e-3
-    subject = Subject(ModelRef("bundled", "stories"), "The boy said", "")
-    row, token = 3, int(subject.trace.logits[3].argmax())
-    place = computations.Mean() if instead == "mean" else "zero"
-    assert computations.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, place, 640)
-
-
 @pytest.mark.parametrize(
     ("model", "text", "more"),
     [
@@ -270,25 +249,6 @@ def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: d
     assert f"way='{more['way']}'" in "".join(block.value for block in app.code)
 
 
-@pytest.mark.sweep
-def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
-    app = open_app(PAGE, model="stories", text="A dog and", **{DIALS: "whatif.taken:neurons~whatif.block:d9f"})
-    assert not app.exception
-    assert not tables(app)
-    press(app, "what_if.neurons")
-    likely = tables(app)[0]
-    assert len(likely) == 15
-    assert "The other 384 neurons were not taken out" in said(app)
-    exec(next(block.value for block in app.code if "likely_neurons(" in block.value), space := {})
-    assert sorted(space["neurons"]) == sorted(space["effects"].neurons)
-    assert len(space["neurons"]) == 256
-    app.segmented_control(key="setting.whatif.which").set_value("all").run()
-    press(app, "what_if.neurons")
-    assert [row[0] for row in tables(app)[0][:3]] == [row[0] for row in likely[:3]]  # it expected the strongest
-    assert "whatif.which:all" in app.query_params[DIALS]
-
-
 @pytest.mark.parametrize(
     ("value", "said"), [(-2.3e-8, "−2.3e−08"), (0.0, "0"), (0.0895, "+0.0895"), (-0.00006, "−0.0001")]
 )
@@ -298,7 +258,11 @@ def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "said"),
-    [("whatif.taken:gates", "learned gates"), ("whatif.way:set~whatif.over:gates", "learned gates")],
+    [
+        ("whatif.taken:gates", "learned gates"),
+        ("whatif.taken:neurons", "neurons"),
+        ("whatif.way:set~whatif.over:gates", "learned gates"),
+    ],
 )
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_a_link_to_what_went_says_so_and_shows_the_usual_choice(

@@ -1,1 +1,1 @@
-"""What an answer depends on: parts, tokens and neurons taken out or replaced, patches between two prompts."""
+"""What an answer depends on: parts and tokens taken out or replaced, patches between two prompts."""

@@ -30,10 +30,10 @@ from vizformer.model import Edit, Trace
 class Listener(Edit):
     """An edit that keeps some tensors, as they are once the patches are set, for all items of a batch."""
 
-    # "decoder.2.cross" and "decoder.2.feedforward" for what a sublayer puts out, "decoder.2.feedforward.hidden" for the
-    # neurons, "decoder.2.self.q", ".k" and ".v" for the operands of an attention
+    # "decoder.2.cross" and "decoder.2.feedforward" for what a sublayer puts out, "decoder.2.self.q", ".k" and ".v" for the
+    # operands of an attention
     names: frozenset[str] = frozenset()
-    # name -> [b, n, d_model], [b, n, d_ff] of neurons, [b, heads, n, d_head] of operands
+    # name -> [b, n, d_model], [b, heads, n, d_head] of operands
     heard: dict[str, Tensor] = field(default_factory=dict)
 
     def sublayer(self, name: str, y: Tensor) -> Tensor:

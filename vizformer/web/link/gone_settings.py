@@ -12,7 +12,15 @@ _GATES = N_(
     "The link asks for learned gates, which are no part of What if any more. What a head does is measured there by taking "
     "it out."
 )
-GONE: Mapping[str, Message] = {"whatif.taken:gates": _GATES, "whatif.over:gates": _GATES}
+_NEURONS = N_(
+    "The link asks for neurons taken out one by one, which are no part of What if any more. A feed-forward network is taken "
+    "out there as a whole."
+)
+GONE: Mapping[str, Message] = {
+    "whatif.taken:gates": _GATES,
+    "whatif.taken:neurons": _NEURONS,
+    "whatif.over:gates": _GATES,
+}
 
 
 def take_out(written: str) -> tuple[str, list[Message]]:

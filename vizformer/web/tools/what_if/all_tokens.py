@@ -3,8 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.analysis.causes.neurons_left_out import Stack
-from vizformer.analysis.causes.tokens_left_out import TokenEffects, Way, ways
+from vizformer.analysis.causes.tokens_left_out import Stack, TokenEffects, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

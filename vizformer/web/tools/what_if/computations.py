@@ -6,10 +6,9 @@ from typing import Literal
 from vizformer.analysis import Prediction, next_tokens
 from vizformer.analysis.causes import ablation, other_texts
 from vizformer.analysis.causes.ablation import Effect, Means, Part, edit_without, parts_of
-from vizformer.analysis.causes.neurons_left_out import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
 from vizformer.analysis.causes.other_texts import read_other_texts
 from vizformer.analysis.causes.part_outputs import mean_outputs
-from vizformer.analysis.causes.tokens_left_out import TokenEffects, Way, token_sweep
+from vizformer.analysis.causes.tokens_left_out import Stack, TokenEffects, Way, token_sweep
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
 from vizformer.model import Trace
 from vizformer.web.catalogue.bounded_cache import cached
@@ -95,30 +94,6 @@ def written(subject: Subject, chosen: tuple[Part, ...], instead: Instead) -> str
     edit = edit_without(chosen, _means(subject, instead)) if chosen else None
     most = 40 if subject.config.architecture == "encoder-decoder" else 12
     return subject.checkpoint.generate(subject.text, max_new=most, edit=edit).text
-
-
-@cached
-def neurons(subject: Subject, block: Part, row: int, token: int, instead: Instead, most: int) -> NeuronEffects:
-    """Every neuron of one feed-forward network taken out, or those `most` of which a gradient expects most."""
-    (stack, layer), checkpoint, trace = block_of(block), subject.checkpoint, subject.trace
-    given = None
-    if isinstance(instead, Mean):
-        given = mean_neurons(checkpoint, others(subject, instead.texts), stack, layer)
-    wanted = None
-    if most < width(subject, block):
-        wanted = likely_neurons(checkpoint, trace, stack, layer, row, token, given, count=most)
-    return neuron_sweep(checkpoint, trace, stack, layer, row, token, given, neurons=wanted, heard=HEARD.get())
-
-
-def width(subject: Subject, block: Part) -> int:
-    """How many neurons the feed-forward of a layer has."""
-    return subject.config.d_ff_of(block_of(block)[1])
-
-
-def block_of(block: Part) -> tuple[Stack, int]:
-    """The stack and the layer of a feed-forward sublayer."""
-    stack, layer, __ = block.sublayer.split(".")
-    return "encoder" if stack == "encoder" else "decoder", int(layer)
 
 
 @cached
