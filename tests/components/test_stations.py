@@ -64,7 +64,7 @@ def test_what_travels() -> None:
     one, two = data["stations"]
     assert [step["kind"] for step in one["steps"] + two["steps"]] == ["show", "ask", "show", "turn", "show"]
     (grid,) = one["steps"][2]["frames"][0]
-    assert grid["cells"] == [[0.25, None], [-0.1235, 1.0]]  # four digits; blocked is null
+    assert grid["cells"] == [[0.25, None], [-0.123456, 1.0]]  # −0.1235 could be read as −0.124; blocked is null
     assert two["steps"][0]["ticks"] == ["× 1", "× 2"]
     assert [frame[0]["upright"] for frame in two["steps"][0]["frames"]] == [False, True]
     assert one["steps"][1]["again"] == "Once more: which?"

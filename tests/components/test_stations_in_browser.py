@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -43,6 +44,18 @@ def test_nobody_goes_on_without_a_prediction(open_file: OpenFile) -> None:
     assert cells.all_inner_texts() == [".25", "", "−.12", "1.00"]
     assert cells.nth(1).get_attribute("title") == "“a” → “b”: blocked"
     assert cells.nth(2).get_attribute("title") == "“b” → “a”: −0.123"
+
+
+def test_a_number_in_a_cell_is_rounded_once(open_file: OpenFile) -> None:
+    cells = np.array([[5.1355, 4.8852, -1.0352]], np.float32)
+    steps = [stations.Show("See.", [stations.Grid("", ["q"], ["a", "b", "c"], cells, signed=True, written=True)])]
+    page = open_file(stations.to_html(stations.pack([stations.Station("one", "One", steps)], MODEL)))
+    assert page.locator(".vf-station-cell").all_inner_texts() == ["5.14", "4.89", "−1.04"]
+    assert [cell.get_attribute("title") for cell in page.locator(".vf-station-cell").all()] == [
+        "“q” → “a”: 5.135",  # 5.13549995 as float32
+        "“q” → “b”: 4.885",
+        "“q” → “c”: −1.035",
+    ]
 
 
 def test_a_dial_draws_the_picture_of_its_tick(open_file: OpenFile) -> None:

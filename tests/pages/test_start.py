@@ -165,6 +165,9 @@ def test_of_a_long_text_it_says_how_much_is_drawn(open_app):
     assert len(data["tokens"]) == 16
     assert f"The text has {len(tokens)} tokens; the first 16 are drawn." in data["note"]
     assert "".join(data["characters"]) == "".join(token.text for token in tokens[:16] if not token.special)
+    assert (
+        "36 characters, and the model is given nothing else" in captions(app)["characters"]
+    )  # not the 15 of the picture
 
 
 @pytest.mark.sample(2)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount
 from vizformer.components.payload import count
+from vizformer.components.short_numbers import short
 from vizformer.word_tables import words_of
 
 LARGEST = 24  # rows and columns that can be drawn: cells of more could not be hit on a phone
@@ -21,6 +22,8 @@ LARGEST = 24  # rows and columns that can be drawn: cells of more could not be h
 Cell = tuple[int, int]  # row and column, counted from 0
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
+
+_WRITTEN = (2, 4)  # decimals: in a cell, and when one points at it
 
 _COMPONENT = _mount.Component("cells", ENGLISH)
 
@@ -104,7 +107,7 @@ def _data(
         "columns": list(columns),
         "values": None
         if values is None
-        else [[None if np.isnan(x) else round(float(x), 4) for x in row] for row in values],
+        else [[None if np.isnan(x) else short(float(x), _WRITTEN) for x in row] for row in values],
         "texts": None if texts is None else [list(row) for row in texts],
         "signed": signed,
         "right": _state(right),

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount
 from vizformer.components.memory import NEXT_DAY
+from vizformer.components.short_numbers import short
 from vizformer.word_tables import spoken, words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
+
+_WRITTEN = (2, 3)  # decimals: in a cell, and when one points at it
 
 _COMPONENT = _mount.Component("stations")
 _MODEL = _mount.Component("whole_model", sheet="stations")
@@ -280,11 +283,11 @@ def _frame(frame: Frame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON takes it: four digits of a number are more than a colour shows, and NaN is null."""
+    """As JSON takes it: a number in as few digits as its two or three decimals allow, and NaN as null."""
     if isinstance(value, np.ndarray):
         return [_plain(row) for row in value.tolist()]
     if isinstance(value, float):
-        return float(f"{value:.4g}") if np.isfinite(value) else None
+        return short(value, _WRITTEN) if np.isfinite(value) else None
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(one) for one in value]
     return value

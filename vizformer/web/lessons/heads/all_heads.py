@@ -191,7 +191,7 @@ def draw_roles(lab: Laboratory, subject: Subject) -> None:
     crossing = [at for at, part in enumerate(found.heads) if part.sublayer.endswith("cross")]
     names = lab.texts("carries", KINDS)
     figure = figures.matrix_heatmap(
-        np.round(100 * found.shares[:, crossing], 1) + 0.0,  # (no minus before a 0)
+        np.round(100 * found.shares[:, crossing], 2) + 0.0,  # as written in the cells; (no minus before a 0)
         [names[kind] for kind in KINDS],
         [f"{found.heads[at].sublayer.split('.')[1]}.{found.heads[at].head}" for at in crossing],
         column_title=lab.text("crossing"),

@@ -29,7 +29,7 @@ def walk(subject: Subject) -> Walk:
         written = Candidates(queries, [float(p) for p in found.writing.probabilities])
     return Walk(
         scenes=[
-            Scene("characters", _("Characters"), characters(text), _("Six ways to cut a text"), 6),
+            Scene("characters", _("Characters"), characters(subject.text), _("Six ways to cut a text"), 6),
             Scene("tokens", _("Tokens"), tokens(found) + direction(subject, found), _("Tokens and embeddings"), 8),
             Scene("vectors", _("Vectors"), vectors(found, config), _("The look-up"), 8),
             Scene(*position(found, config), _("Positions"), 9),

@@ -79,7 +79,9 @@ def softmax(about: Sentence) -> Station | None:
         given = fixed(say, ("times", "larger", "same"), then=then)
         steps.append(asked(say, given, 1, frames[FACTORS.index(1.0)], weight=number(first)))
     ticks = [f"× {factor:g}" for factor in FACTORS]
-    turned = say("turn", d_head=about.row.d_head)
+    turned = say("turn")
+    if about.subject.config.attention_scale is None:
+        turned += say("spread", d_head=about.row.d_head)
     steps.append(Turn(turned, say("factor"), ticks, frames, FACTORS.index(1.0)))
     return Station("softmax", say("title"), steps)
 

@@ -1,10 +1,16 @@
 """Stations 1 to 4: the whole machine, tokens, rows of the table, places."""
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.components.stations import Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
+from vizformer.text import Token, Tokenizer
 from vizformer.text.schemes import SCHEMES, cut
 from vizformer.web.tools.start import scenes
 from vizformer.web.widgets.whole_model.sentence import Sentence, asked, each, number, share, words_of
@@ -12,6 +18,7 @@ from vizformer.web.words import labels, lesson_words
 
 _NEAREST = 6
 _MOST_PIECES = 60  # that are drawn of one way to cut
+_AHEAD = 0.05  # of the cosine of the second nearest row: what makes the nearest one clearly first
 
 
 def machine(about: Sentence) -> Station:
@@ -97,7 +104,7 @@ def rows(about: Sentence) -> Station:
     values = {"id": found.tokens[at].id, "token": about.token, "width": found.width}
     one: Frame = [Chips(about.texts, [str(token.id) for token in found.tokens], [at]),
                   Grid(title, [about.token], [], found.embedded[[at]], signed=True)]  # fmt: skip
-    every: Frame = [Grid(title, about.texts, [], found.embedded, signed=True, lit=at)]
+    every = Grid(title, about.texts, [], found.embedded, signed=True, lit=at)
     near = station_numbers.nearest(checkpoint, [token.id for token in found.tokens], about.stack, 40)
     reader = checkpoint.tokenizer_of(about.stack)
     frames = []
@@ -106,17 +113,40 @@ def rows(about: Sentence) -> Station:
         cosines = [cosine for _, cosine in rows_like[:_NEAREST]]
         bars = Bars(say("nearest", token=token.text), labels.told_apart(best), cosines, list(map(number, cosines)), 1.0)
         frames.append([bars])
-    rated = [(-1.0 if token.special else like[0][1]) for token, like in zip(found.tokens, near, strict=True)]
-    clearest = rated.index(max(rated))
-    candidates = [near[clearest][0], near[clearest][len(near[clearest]) // 2], near[clearest][-1]]
-    names = [token.text for token in reader.tokens([id for id, _ in candidates])]
-    steps: list[Step] = [Show(say("see", **values), one), Show(say("all"), every)]
-    if len({*names}) == len(names) and all(name.strip() for name in names):
-        order = sorted(range(len(names)), key=lambda i: names[i])
-        given = each(say, names, order, 0, [number(cosine) for _, cosine in candidates])
-        steps.append(asked(say, given, order.index(0), every, token=found.tokens[clearest].text))
-    steps.append(Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, clearest))
+    steps: list[Step] = [Show(say("see", **values), one), Show(say("all"), [every])]
+    clearest = _clearest(found.tokens, near, reader)
+    if clearest is not None:
+        like = near[clearest]
+        words = [
+            one for one, token in zip(like, reader.tokens([id for id, _ in like]), strict=True) if token.text.isalpha()
+        ]
+        candidates = [words[0], words[len(words) // 2], words[-1]]  # the first is `like[0]`
+        names = [token.text for token in reader.tokens([id for id, _ in candidates])]
+        if len({*names}) == len(names):
+            order = sorted(range(len(names)), key=lambda i: names[i])
+            told = partial(say, second=number(like[1][1]))
+            given = each(told, names, order, 0, [number(cosine) for _, cosine in candidates])
+            steps.append(
+                asked(say, given, order.index(0), [replace(every, lit=clearest)], token=found.tokens[clearest].text)
+            )
+    steps.append(
+        Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, at if clearest is None else clearest)
+    )
     return Station("rows", say("title"), steps)
+
+
+def _clearest(tokens: Sequence[Token], near: Sequence[Sequence[tuple[int, float]]], reader: Tokenizer) -> int | None:
+    """The whole word whose nearest row is ahead of the next one by most; None where none is ahead by `_AHEAD`."""
+    pieces = Counter(token.word for token in tokens)
+    ahead = {}
+    for at, (token, like) in enumerate(zip(tokens, near, strict=True)):
+        if token.special or pieces[token.word] > 1 or not token.text.isalpha() or len(like) < 3:
+            continue
+        nearest = reader.tokens([like[0][0]])[0].text
+        if nearest.isalpha() and nearest.casefold() != token.text.casefold():
+            ahead[at] = like[0][1] - like[1][1]
+    best = max(ahead, key=lambda at: ahead[at], default=None)
+    return best if best is not None and ahead[best] >= _AHEAD else None
 
 
 def places(about: Sentence) -> Station | None:

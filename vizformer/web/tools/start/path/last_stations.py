@@ -7,6 +7,7 @@ import numpy as np
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.station_numbers import TEMPERATURES
 from vizformer.components.stations import Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
+from vizformer.config import ModelConfig
 from vizformer.web.tools.start import scenes
 from vizformer.web.widgets.whole_model.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
@@ -26,11 +27,18 @@ def layer(about: Sentence) -> Station:
         notes = ["", say("cosine", cosine=number(float(found.cosines[index])))]
         frames.append([Grid(title, [ticks[0], ticks[index]], [], rows, signed=True, lit=1, notes=notes)])
     steps: list[Step] = [
-        Show(say("see"), frame),
+        Show(say("see") + _norm(about.subject.config), frame),
         asked(say, fixed(say, ("none", "beside", "all")), 0, frame, token=about.token),
         Turn(say("turn", layers=len(ticks) - 1, token=about.token), say("after"), ticks, frames, len(ticks) - 1),
     ]
     return Station("layer", say("title"), steps)
+
+
+def _norm(config: ModelConfig) -> str:
+    """What the norms of the layers do to a row; empty where there are none."""
+    if config.norm_order == "none":
+        return ""
+    return words_of("layer")("norm", form="root_mean_square" if config.norm == "rms_norm" else "variance")
 
 
 def cross(about: Sentence) -> Station | None:

@@ -58,7 +58,7 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
         replace(
             one,
             deeper=_second_half(one.name, about),
-            minutes=round(minutes.of_station(one), 1),
+            minutes=minutes.of_station(one),
             exercises=of_station(one.name, language(), about.subject.text),
         )
         for one in made
@@ -70,13 +70,13 @@ def _second_half(station: str, about: Sentence) -> Deeper:
     """The part of a lesson that is the second half of a station."""
     entry, changes = leads_to(station, about)
     place = entry.url, changes["part"]
-    return Deeper(lesson_words.say(*place, "title"), round(minutes.of_part(*place, language()), 1))
+    return Deeper(lesson_words.say(*place, "title"), minutes.of_part(*place, language()))
 
 
 def drawn_model(about: Sentence, made: Sequence[Station]) -> list[Box]:
     """The boxes of the drawing beside these stations, with the minutes that a look inside takes."""
     found = boxes(about.subject.config, {one.name for one in made}, inside(about))
-    return [replace(box, minutes=round(minutes.of_box(box.inside), 1)) for box in found]
+    return [replace(box, minutes=minutes.of_box(box.inside)) for box in found]
 
 
 @cached
