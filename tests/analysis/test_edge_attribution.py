@@ -1,4 +1,4 @@
-"""Circuits by edge attribution: identities of the graph, circuits that were built by hand, and path patching beside."""
+"""Circuits by edge attribution: identities of the graph, circuits that were built by hand, and plain forwards beside."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from vizformer.analysis import (
     edge_scores,
     faithfulness,
     measured_edges,
-    path_patches,
 )
 from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.asked_prompts import ask
@@ -22,6 +21,7 @@ from vizformer.analysis.causes.edge_attribution import Edge, EdgeScores, circuit
 from vizformer.analysis.causes.model_graph import ModelGraph, all_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
+from vizformer.model import Edit, Patch
 
 PRE = dict(norm_order="pre", final_norm=True)
 KINDS_OF_MODEL = {
@@ -130,15 +130,23 @@ def test_its_edges_alone_answer_and_each_is_needed(planted: tuple[Planted, EdgeS
     assert np.abs(measured).min() > 0.5
 
 
-def test_an_edge_into_the_logits_is_what_path_patching_sends_there() -> None:
-    """Of a model whose networks are 0: two ways to cut the same path."""
+def test_an_edge_into_the_logits_is_a_plain_forward_with_all_other_heads_held() -> None:
+    """Of a model whose networks are 0."""
     model = PLANTED["negative_induction"]()
     row = model.prompts.rows[0]
     pair = ask(model.checkpoint, row).pair()
     heads = [Part(f"decoder.{layer}.self", number) for layer in range(2) for number in range(4)]
     edges = [Edge(f"{part.sublayer}.{part.head}", "logits") for part in heads]
     found = measured_edges(model.checkpoint, PromptSet("same", (row, row)), edges)
-    np.testing.assert_allclose(found, path_patches(model.checkpoint, pair, [[part] for part in heads]), atol=1e-5)
+    for share, sender in zip(found, heads, strict=True):
+        runs = [(one, pair.corrupted if one == sender else pair.clean) for one in heads]
+        held = Edit(
+            patches=tuple(Patch(f"{one.sublayer}.z", (one.head,), run[one.sublayer].z(one.head)) for one, run in runs)
+        )
+        logits = model.checkpoint.trace(row.clean, edit=held).logits
+        assert float(pair.difference(pair.clean.logits) - pair.difference(logits)) / pair.moved == pytest.approx(
+            share, abs=1e-5
+        )
 
 
 def test_a_trained_models_circuit_is_far_from_a_drawn_one() -> None:

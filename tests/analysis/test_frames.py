@@ -42,10 +42,6 @@ def test_patches_and_paths_are_tables_of_their_cells() -> None:
     assert tuple(by_position.iloc[0][["place", "head", "position"]]) == ("decoder.1.self", 2, pair.row)
     heads = analysis.patch_runs(checkpoint, pair, "heads", "decoder").to_frame()
     assert list(heads) == ["place", "head", "recovered", "estimate"]
-    paths = analysis.path_patch_runs(checkpoint, pair, "decoder")
-    first = paths.to_frame().iloc[0]
-    assert first["share"] == paths.share[paths.names.index(first["place"]), first["head"]]
-    assert abs(first["share"]) == np.nanmax(np.abs(paths.share))
 
 
 def test_tokens_are_a_table_the_one_that_matters_most_first() -> None:

@@ -10,7 +10,6 @@ import torch
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis import path_patch_runs, path_patches
 from vizformer.analysis.causes.ablation import Part, by_head, sweep
 from vizformer.analysis.causes.batches import patched_logits
 from vizformer.analysis.causes.part_outputs import Listener
@@ -342,7 +341,7 @@ def test_what_heard_raises_ends_the_patching_and_nothing_is_left_behind() -> Non
     ids=["delta", "taps"],
 )
 def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n_heads: list[int]) -> None:
-    """In the tables of patches and paths, and of the effects of parts."""
+    """In the tables of patches, and of the effects of parts."""
     checkpoint = tiny.checkpoint("decoder-only", **options)
     pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in (CLEAN, CORRUPTED)), 2, 11, 13)
     heads = [pair.clean[site].n_heads for site in pair.clean.sites]
@@ -350,12 +349,10 @@ def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n
     effects = sweep(checkpoint, pair.clean, 2, 11, loss=False)
     patched = patch_runs(checkpoint, pair, "heads", "decoder")
     positions = patch_runs(checkpoint, pair, "heads_by_position", "decoder")
-    paths = path_patch_runs(checkpoint, pair, "decoder").share
     tables = [
         patched.recovered,
         patched.estimate,
         positions.recovered[..., 0],
-        paths,
         by_head({one.part: one.divergence for one in effects}, "decoder"),
     ]
     for table in tables:
@@ -363,8 +360,6 @@ def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n
     for layer, head in ((0, heads[0] - 1), (1, 0), (1, heads[1] - 1)):
         patch = patch_of(pair, "heads", "decoder", (layer, head))
         assert patched_alone(checkpoint, pair, patch) == pytest.approx(patched.recovered[layer, head], abs=1e-5)
-        sender = [Part(f"decoder.{layer}.self", head)]
-        assert path_patches(checkpoint, pair, [sender])[0] == pytest.approx(paths[layer, head], abs=1e-5)
     assert np.isfinite([patched.error, patched.mean_error, patched.agreement]).all()
     with pytest.raises(TraceError, match="no cell"):
         patch_of(pair, "heads", "decoder", (1, 4))

@@ -16,7 +16,6 @@ from vizformer.analysis import (
     logit_attribution,
     over_prompts,
     patch_runs,
-    path_patches,
     prompt_pair,
     read_prompt_set,
     score_split,
@@ -124,7 +123,6 @@ def test_each_effect_is_that_of_its_prompt_alone(stories) -> None:
         measure: over_prompts(stories, prompts, measure, parts=parts, texts=texts, draws=3, head=head)
         for measure in MEASURES
     }
-    assert found["paths"].parts == (head,)
     for at, row in enumerate(ROWS):
         one = ask(stories, row, at)
         his, her = (stories.encode(f"The boy lost {word}")[-1].id for word in ("his", "her"))
@@ -147,7 +145,6 @@ def test_each_effect_is_that_of_its_prompt_alone(stories) -> None:
         pair = prompt_pair(stories, row.clean, row.corrupted, answer=answer, other=wrong)
         patched = patch_runs(stories, pair, "heads", "decoder").recovered
         assert found["patching"].values[at, 0] == pytest.approx(patched[3, 3], abs=1e-4)
-        assert found["paths"].values[at, 0] == pytest.approx(path_patches(stories, pair, [[head]])[0], abs=1e-4)
         terms = logit_attribution(stories, one.clean, -1, answer, against=wrong)
         assert found["attribution"].values[at, 0] == pytest.approx(terms.heads()[3, 3], abs=1e-6)
         added = sum(term.value for term in terms.terms if term.place == "decoder.2.feedforward")

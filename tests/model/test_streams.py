@@ -10,12 +10,9 @@ from vizformer.analysis import (
     input_attribution,
     logit_attribution,
     logit_lens,
-    path_patches,
     score_split,
 )
-from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.model_graph import ModelGraph
-from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.errors import ConfigError, TraceError
 from vizformer.explain import attention_steps, layer_steps
 from vizformer.explain.block_rows import block_stream, stack_stream
@@ -107,10 +104,6 @@ def test_what_needs_a_plain_sum_is_refused(checkpoint: Any, trace: Any) -> None:
         input_attribution(checkpoint, trace, 1, 3)
     with pytest.raises(TraceError, match="plain sum"):
         ModelGraph(checkpoint)
-    pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in ([5, 6, 7, 8], [5, 9, 7, 4])), 2, 11, 13)
-    with pytest.raises(TraceError, match=several):
-        path_patches(checkpoint, pair, [[Part("decoder.0.self", 0)]], embeddings=True)
-    assert path_patches(checkpoint, pair, [[Part("decoder.0.self", 0)]]).shape == (1,)
 
 
 @pytest.mark.parametrize(

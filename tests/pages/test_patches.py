@@ -280,7 +280,7 @@ def test_the_layer_whose_cell_brings_back_most_is_shown_where_nobody_chose(open_
     assert not any("Shown is layer" in box.value for box in app.caption)
 
 
-@pytest.mark.parametrize("settings", [dict(what="heads"), dict(what="paths"), dict(way="set", over="zero", set="own")])
+@pytest.mark.parametrize("settings", [dict(what="heads"), dict(way="set", over="zero", set="own")])
 def test_a_head_that_its_layer_does_not_have_is_an_empty_cell(open_app: Open, monkeypatch, tmp_path, settings) -> None:
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
     save(tiny.checkpoint("decoder-only", **tiny.HYBRID), tmp_path / "hybrid")

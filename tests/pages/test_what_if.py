@@ -262,6 +262,8 @@ def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
         ("whatif.taken:gates", "learned gates"),
         ("whatif.taken:neurons", "neurons"),
         ("whatif.way:set~whatif.over:gates", "learned gates"),
+        ("whatif.way:between~whatif.what:paths", "paths from head to head"),
+        ("whatif.way:set~whatif.over:paths", "paths from head to head"),
     ],
 )
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Removed, taken_out
     from vizformer.analysis.causes.evidence_search import answer_evidence
     from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
-    from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
     from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair
     from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet, bundled_set, bundled_sets, read_prompt_set
     from vizformer.analysis.causes.set_effects import SetEffects, over_prompts

@@ -261,7 +261,7 @@ def circuit_differences(
 def measured_edges(
     checkpoint: Checkpoint, prompts: PromptSet, edges: Sequence[Edge], *, heard: Heard | None = None
 ) -> Float[ndarray, " edges"]:
-    """The share of LD that is lost where one edge alone is cut, of each edge, over a set (path patching of an edge).
+    """The share of LD that is lost where one edge alone is cut, of each edge, over a set.
 
     Raises:
         TraceError: as `circuit_differences`.

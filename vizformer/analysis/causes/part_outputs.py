@@ -28,24 +28,16 @@ from vizformer.model import Edit, Trace
 
 @dataclass(frozen=True)
 class Listener(Edit):
-    """An edit that keeps some tensors, as they are once the patches are set, for all items of a batch."""
+    """An edit that keeps what some sublayers put out, once the patches are set, for all items of a batch."""
 
-    # "decoder.2.cross" and "decoder.2.feedforward" for what a sublayer puts out, "decoder.2.self.q", ".k" and ".v" for the
-    # operands of an attention
-    names: frozenset[str] = frozenset()
-    # name -> [b, n, d_model], [b, heads, n, d_head] of operands
-    heard: dict[str, Tensor] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()  # "decoder.2.cross", "decoder.2.feedforward"
+    heard: dict[str, Tensor] = field(default_factory=dict)  # name -> [b, n, d_model]
 
     def sublayer(self, name: str, y: Tensor) -> Tensor:
-        return self._hear(name, super().sublayer(name, y))
-
-    def apply(self, name: str, x: Tensor) -> Tensor:
-        return self._hear(name, super().apply(name, x))
-
-    def _hear(self, name: str, x: Tensor) -> Tensor:
+        y = super().sublayer(name, y)
         if name in self.names:
-            self.heard[name] = x.detach()
-        return x
+            self.heard[name] = y.detach()
+        return y
 
 
 Outputs = Mapping[Part, Tensor]

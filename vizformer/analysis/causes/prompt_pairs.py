@@ -5,7 +5,7 @@ With the logit difference
     LD = logit of the clean prompt's answer - logit of the corrupted prompt's answer, at one row of the output
 
 the clean run and the corrupted run are LD(clean) and LD(corrupted), and an intervention is judged by where it brings LD
-between the two (`vizformer.analysis.causes.patching`, `vizformer.analysis.causes.path_patching`).
+between the two (`vizformer.analysis.causes.patching`).
 
 Source: Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", section 2 (two prompts, logit difference).
 """

@@ -7,7 +7,6 @@ With LD = ln(P(answer) / P(wrong)) at the row of the output where a prompt is an
     zero, mean    LD without the part less LD: zero in its place, or its mean over other texts (`part_outputs`)
     resample      the same with what it put out for other texts, drawn (`draw_outputs`), the mean over the draws
     patching      of the corrupted run with a part of the clean run: the share of the difference that comes back
-    paths         the share that a head sends to receivers alone, the clean prompt held (`path_patching`)
     splits        what each writer gives to the score by which one head looks at its strongest key (`score_writers`)
 
 The interval is that of the percentile bootstrap over rows: as many rows are drawn with replacement, many times, and of their
@@ -17,7 +16,7 @@ Source: Efron 1979, "Bootstrap Methods: Another Look at the Jackknife"; Wang et 
 section 3 (effects as means over prompts); Zhang & Nanda 2023 (which value is put in a part's place).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -32,7 +31,6 @@ from vizformer.analysis.causes.asked_prompts import Asked, read_rows
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.part_outputs import draw_outputs, mean_outputs, outputs_of
 from vizformer.analysis.causes.patching import recovered_by
-from vizformer.analysis.causes.path_patching import Receiver, path_patches
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet
 from vizformer.analysis.frames import frame
@@ -41,9 +39,9 @@ from vizformer.errors import TraceError
 from vizformer.messages import Message
 from vizformer.model import Patch, Trace
 
-Measure = Literal["attribution", "zero", "mean", "resample", "patching", "paths", "splits"]
+Measure = Literal["attribution", "zero", "mean", "resample", "patching", "splits"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-PAIRED = ("patching", "paths")  # those that need a corrupted prompt in each row
+PAIRED = ("patching",)  # those that need a corrupted prompt in each row
 BOOTSTRAPS, LEVEL = 2000, 0.95
 
 
@@ -123,7 +121,6 @@ def over_prompts(
     texts: Sequence[Trace] = (),
     draws: int = 5,
     seed: int = 0,
-    receivers: Collection[Receiver] = (),
     head: Part | None = None,
     side: Side = "query",
     heard: Heard | None = None,
@@ -131,10 +128,9 @@ def over_prompts(
     """One measure of every part, for every row of a set.
 
     Args:
-        parts: all heads and sublayers where nothing is said; of paths, which senders.
+        parts: all heads and sublayers where nothing is said.
         texts: traces of other texts, of mean and resample (`read_other_texts`).
         draws, seed: of resample.
-        receivers: of paths; the logits where there are none.
         head: of splits, whose score is split.
         side: of splits, whose writers.
         heard: is told how many thousandths of a row are done, of how many, after every batch of runs; what it raises
@@ -161,8 +157,6 @@ def over_prompts(
         if heard is not None:
             heard(1000 * (len(values) + len(split)) + 1000 * of_row // runs, 1000 * len(asked))
 
-    if measure == "paths":
-        wanted = [part for part in wanted if part.head is not None]
     for one in asked:
         if measure == "attribution":
             values.append(_attributed(checkpoint, one, wanted))
@@ -171,8 +165,6 @@ def over_prompts(
             values.append(
                 recovered_by(checkpoint, one.pair(), [patch_in_place(part, clean[part]) for part in wanted], told)
             )
-        elif measure == "paths":
-            values.append(path_patches(checkpoint, one.pair(), [[part] for part in wanted], receivers, heard=told))
         elif measure == "splits":
             split.append(_split(checkpoint, one, head, side))
         elif measure == "resample":

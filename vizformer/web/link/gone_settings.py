@@ -16,10 +16,16 @@ _NEURONS = N_(
     "The link asks for neurons taken out one by one, which are no part of What if any more. A feed-forward network is taken "
     "out there as a whole."
 )
+_PATHS = N_(
+    "The link asks for paths from head to head, which are no part of What if any more. Which edges of a model carry an "
+    "answer is measured there for a set of prompts, as a circuit."
+)
 GONE: Mapping[str, Message] = {
     "whatif.taken:gates": _GATES,
     "whatif.taken:neurons": _NEURONS,
+    "whatif.what:paths": _PATHS,
     "whatif.over:gates": _GATES,
+    "whatif.over:paths": _PATHS,
 }
 
 

@@ -1,4 +1,4 @@
-"""Patches between two prompts: parts of the clean run in the corrupted one, or paths from head to head."""
+"""Patches between two prompts: parts of the clean run in the corrupted one."""
 
 import numpy as np
 import streamlit as st
@@ -11,7 +11,6 @@ from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.patch_maps import maps
 from vizformer.web.tools.what_if.patched_cells import Asked
-from vizformer.web.tools.what_if.paths import draw_paths
 from vizformer.web.tools.what_if.prompts import Prompts, choose, second
 from vizformer.web.widgets import telling
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, one_of
@@ -27,28 +26,23 @@ def draw_between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
             "heads": _("outputs of heads"),
             "heads_by_position": _("outputs of heads, by position"),
             "patterns": _("patterns of heads"),
-            "paths": _("paths from head to head"),
         }
         what = one_of(_("What is patched"), "whatif.what", names, labelled=False)
-    by_path = what == "paths"
     corrupted = second(subject)
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
         prompts = choose(subject, corrupted)
         if prompts is not None:
-            explained(prompts, by_path=by_path)
+            explained(prompts)
     if prompts is None:
         return
     with picture:
-        if by_path:
-            draw_paths(prompts, settings)
-        else:
-            with settings:
-                asked = patch_choice(prompts, what)
-            maps(prompts, asked)
+        with settings:
+            asked = patch_choice(prompts, what)
+        maps(prompts, asked)
 
 
-def explained(prompts: Prompts, *, by_path: bool) -> None:
+def explained(prompts: Prompts) -> None:
     """What is measured, and what a cell says."""
     answer, other = (patched_cells.text_of(prompts, token) for token in (prompts.answer, prompts.other))
     pair = prompts.pair
@@ -60,18 +54,9 @@ def explained(prompts: Prompts, *, by_path: bool) -> None:
         clean=signed(float(pair.difference(pair.clean.logits))),
         corrupted=signed(float(pair.difference(pair.corrupted.logits))),
     )
-    st.text(
-        _("A cell is the share of this difference that goes along one path: 0 none of it, 1 all of it.")
-        if by_path
-        else _("A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it.")
-    )
+    st.text(_("A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it."))
     st.caption(
         _(
-            "One prompt is held. A head sends what it put out for the other prompt to one receiver alone. This shows which "
-            "part of the model reads what the head writes (Wang et al. 2022)."
-        )
-        if by_path
-        else _(
             "The model reads the corrupted prompt, and one part of its numbers is replaced by what the same part was for "
             "the clean prompt. Where the clean answer comes back, that part carries what differs (Vig et al. 2020; Meng "
             "et al. 2022)."

@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.tools.what_if import patched_cells
-from vizformer.web.tools.what_if.patched_cells import Asked, Said
+from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.widgets import in_python
 from vizformer.web.words import labels
@@ -25,12 +25,6 @@ def draw_one_cell(prompts: Prompts, asked: Asked, place: Sequence[int], name: st
     """
     runs = patched_cells.said(prompts, asked, tuple(place))
     names = (_("corrupted"), _("patched"), _("clean"))
-    three_runs(prompts, runs, names, _("The chosen cell: {name}", name=name))
-    st.text(shares)
-
-
-def three_runs(prompts: Prompts, runs: tuple[Said, Said, Said], names: tuple[str, str, str], caption: str) -> None:
-    """A table of a run before and after its patch, and of the run that the patch is taken from."""
     rows = [
         Row(
             title,
@@ -50,21 +44,8 @@ def three_runs(prompts: Prompts, runs: tuple[Said, Said, Said], names: tuple[str
         _("difference"),
         _("most probable token"),
     )
-    st.html(table.to_html(columns, rows, caption=caption))
-
-
-def opening(prompts: Prompts, *imports: str) -> list[str]:
-    """Imports, `checkpoint` and `pair`: the two prompts of the page, in Python."""
-    clean = prompts.clean
-    target = f", target={clean.target!r}" if clean.target else ""
-    return [
-        "import vizformer as vf",
-        *imports,
-        "",
-        f"checkpoint = {in_python.loaded(clean.model)}",
-        f"pair = prompt_pair(checkpoint, {clean.text!r}, {prompts.corrupted.text!r}{target}, row={prompts.row}, "
-        f"answer={prompts.answer}, other={prompts.other})",
-    ]
+    st.html(table.to_html(columns, rows, caption=_("The chosen cell: {name}", name=name)))
+    st.text(shares)
 
 
 def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> list[str]:
@@ -78,7 +59,12 @@ def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> list[st
     if place is not None:
         imports.append("from vizformer.model import Edit")
     lines = [
-        *opening(prompts, *imports),
+        "import vizformer as vf",
+        *imports,
+        "",
+        f"checkpoint = {in_python.loaded(clean.model)}",
+        f"pair = prompt_pair(checkpoint, {clean.text!r}, {prompts.corrupted.text!r}{target}, row={prompts.row}, "
+        f"answer={prompts.answer}, other={prompts.other})",
         f"estimate = attribution_patches(checkpoint, pair, {asked.what!r}, {asked.kind!r}{layers})",
         f"found = patch_runs(checkpoint, pair, {asked.what!r}, {asked.kind!r}{layers})",
         "print(found.recovered.round(3), found.mean_error, found.agreement)",

@@ -69,11 +69,11 @@ def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, S
     checkpoint, pair = prompts.clean.checkpoint, prompts.pair
     edit = Edit(patches=(patch_of(pair, asked.what, asked.kind, cell),))
     patched = rerun(checkpoint, pair.corrupted.tokens, edit)
-    first, second, third = (say(prompts, one.logits) for one in (pair.corrupted, patched, pair.clean))
+    first, second, third = (_say(prompts, one.logits) for one in (pair.corrupted, patched, pair.clean))
     return first, second, third
 
 
-def say(prompts: Prompts, logits: Tensor) -> Said:
+def _say(prompts: Prompts, logits: Tensor) -> Said:
     """What a run of these logits says where the answers are compared."""
     row = logits[prompts.row]
     best = int(writable(prompts.clean.checkpoint, row).argmax())
