@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-HYBRID = "hybrid"
-"""The bundled model with states beside attention."""
-
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -20,9 +17,7 @@ def asset(*parts: str) -> Path:
 
 
 def bundled_models() -> tuple[str, ...]:
-    """The names of the models that come with VizFormer; the hybrid comes after those that pages choose
-    by themselves, and those whose weights were set by hand come last.
-    """
+    """The names of the models that come with VizFormer; those whose weights were set by hand come last."""
     models = asset("models")
     names = [path.name for path in models.iterdir() if (path / "config.json").is_file()] if models.is_dir() else []
-    return tuple(sorted(names, key=lambda name: (name.endswith("-by-hand"), name == HYBRID, name)))
+    return tuple(sorted(names, key=lambda name: (name.endswith("-by-hand"), name)))

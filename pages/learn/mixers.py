@@ -13,7 +13,6 @@ def page() -> None:
         "state-space-layer",
         "state",
         "kv-cache",
-        "mixture-of-experts",
     )
     lesson.show(sitemap.MIXERS, mixers.PARTS, terms=terms)
 

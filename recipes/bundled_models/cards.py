@@ -10,10 +10,6 @@ from vizformer.checkpoints.own.checkpoint import Checkpoint
 
 LLAMA = """A decoder-only Transformer in the style of LLaMA (rotary positions, RMSNorm before each sublayer, SwiGLU, keys and
 values shared by pairs of query heads, no biases, tied embeddings) that continues simple English and Chinese text."""
-HYBRID = """A decoder-only hybrid that continues simple English and Chinese text. Instead of attention, layers {layers} have
-the gated delta rule with a short convolution (Yang et al. 2024): {heads} heads, each with a state of {rows} x {columns}
-numbers. Attention with rotary positions follows, as every fourth layer of Qwen3-Next has it; RMSNorm before each sublayer,
-SwiGLU, no biases, tied embeddings, scaled by sqrt(d_model)."""
 
 
 def write_zh_en_card(folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any]) -> None:
@@ -148,14 +144,9 @@ The training data contain rows of random tokens that are repeated, in which only
 nothing but looking back helps there.
 
 """
-    config = checkpoint.model.config
-    opening = LLAMA
-    if config.state_layers is not None:
-        layers, (rows, columns) = ", ".join(map(str, config.state_layers)), config.state_dims
-        opening = HYBRID.format(layers=layers, heads=config.state_heads[1], rows=rows, columns=columns)
     card = f"""# {folder.name}
 
-{opening}
+{LLAMA}
 
 {_table(folder, checkpoint)}
 {_data(training)}

@@ -10,7 +10,6 @@ import torch
 
 from recipes.arguments import Command
 from recipes.bundled_models.cloze import CLOZE, train_cloze
-from recipes.bundled_models.hybrid import HYBRID, train_hybrid
 from recipes.bundled_models.lengths import train_lengths
 from recipes.bundled_models.recipe import TextRecipe
 from recipes.bundled_models.stories import STORIES, train_stories
@@ -21,7 +20,7 @@ from recipes.translator.remake import remake
 from vizformer.checkpoints import save
 
 TRAINING = "training.json"
-_TEXT_MODELS = {"stories": train_stories, "hybrid": train_hybrid, "cloze": train_cloze}
+_TEXT_MODELS = {"stories": train_stories, "cloze": train_cloze}
 
 
 @click.command(cls=Command)
@@ -67,7 +66,7 @@ def main(
 
 def train(name: str, data: Path, out: Path, work: Path) -> None:
     """Trains a bundled model of running text into the folder `out`, with notes of what it was made from."""
-    recipes: dict[str, TextRecipe] = {"stories": STORIES, "hybrid": HYBRID, "cloze": CLOZE}
+    recipes: dict[str, TextRecipe] = {"stories": STORIES, "cloze": CLOZE}
     notes: dict[str, Any] = {"recipe": asdict(recipes[name]), "machine": machine(autocast=recipes[name].autocast)}
 
     def report(progress: Progress) -> None:

@@ -135,9 +135,6 @@ PARTS = {
     "/mixers?part=latent&dials=mixers.width%3A3~mixers.heads%3A4": ["Part: latent"],
     "/mixers?part=delta&dials=mixers.angle%3A90~mixers.beta%3A0.5": ["Part: delta"],
     "/mixers?part=space&dials=mixers.step%3A0.5~mixers.skip%3A1.0": ["Part: space"],
-    "/mixers?part=memory&lang=zh_CN": ["节: memory"],
-    "/mixers?part=limits&lang=zh_CN&dials=mixers.task%3Acopy~mixers.length%3A16": ["节: limits"],
-    "/mixers?part=experts&dials=mixers.k%3A1~mixers.turn%3A45~mixers.divided%3A0": ["Part: experts"],
 }
 
 # Every field of the view, and every kind of model.
@@ -426,6 +423,33 @@ def test_a_link_to_the_old_door_shows_what_it_showed(open_app, address):
     assert app.title[0].value in (("Attention", "注意力") if old else ("Start here", "从这里开始"))
     assert ("vizformer_walkthrough" in screen(app)) == (not old)
     assert said_by(app) == fields(shown)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/mixers?part=memory",
+        "/mixers?part=limits&dials=mixers.task%3Acopy~mixers.length%3A16",
+        "/mixers?part=experts&dials=mixers.k%3A1~mixers.turn%3A45~mixers.divided%3A0",
+    ],
+)
+def test_a_link_to_a_part_that_went_says_so_in_its_lesson(open_app, address):
+    app = open_app("pages/learn/mixers.py", **fields(address))
+    assert not app.exception
+    assert app.title[0].value == "After 2017"
+    assert any(f"There is no part {fields(address)['part']} here" in notice.value for notice in app.info)
+
+
+def test_a_link_to_a_mixer_that_went_shows_the_comparison(open_app):
+    app = open_app("pages/learn/mixers.py", part="comparison", dials="mixers.mixer:convolution")
+    assert not app.exception
+    assert "Mixer: delta" in screen(app)
+
+
+def test_a_link_to_the_bundled_model_that_went_says_so(open_app):
+    app = open_app("pages/explore/attention.py", model="hybrid")
+    assert not app.exception
+    assert any("There is no model hybrid here" in notice.value for notice in app.info)
 
 
 def test_a_wrong_value_in_a_link_to_the_old_door_is_told_there(open_app):

@@ -107,15 +107,3 @@ def test_a_long_map_of_effective_weights_has_the_key_that_is_named(open_app) -> 
     first = min(max(0, key - DRAWN // 2), n - DRAWN)
     assert first <= key < first + DRAWN
     np.testing.assert_allclose(drawn, found.effective[:, first : first + DRAWN], atol=1e-5)
-
-
-def test_where_there_is_no_softmax_the_box_says_so_and_the_rest_stays(open_app) -> None:
-    link = dict(model="hybrid", text="The dog saw the cat and the dog", kind="decoder", layer=0, head=0)
-    app = open_app(PAGE, **link)
-    before = [one.value for one in app.subheader]
-    app.session_state[BOX] = True
-    app.run()
-    assert not app.exception
-    assert ["has a state" in error.value for error in app.error] == [True]
-    assert [one.value for one in app.subheader] == before
-    assert "What comes next?" in before

@@ -1,7 +1,23 @@
-"""What the layers of the lesson on mixers do, by hand, with two tokens or one row: few numbers, each of which can be read."""
+"""Ways of mixing tokens, in float64: pure functions of queries, keys, values and gates, of one head each.
+
+Each is there twice: token by token, with a cache or a state of the tokens before; and at once, as a map M with o = M v,
+which is exact also without a softmax, since all are linear in the values.  How far M v is from o is the proof.
+
+    softmax:            o_i = sum_j<=i a_ij v_j,   a_i = softmax(q_i . k_j / sqrt(d));  with a sink s, e^s stands in the sum too
+    gated delta rule:   S_i = a_i S_(i-1) + k_i u_i^T,   u_i = b_i (v_i - (a_i S_(i-1))^T k_i),   o_i = S_i^T q_i
+                        M = tril(Q K^T * G) (I + stril(diag(b) K K^T * G))^-1 diag(b),   G_ij = a_(j+1) ... a_i
+    state space (SSD):  S_i = a_i S_(i-1) + k_i (dt_i v_i)^T,   o_i = S_i^T q_i + D v_i
+                        M = tril(Q K^T * G) diag(dt) + D I
+
+Source: Vaswani et al. 2017, section 3.2; Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks",
+section 3.3; Yang et al. 2024, "Gated Delta Networks: Improving Mamba2 with Delta Rule", section 3, and "Parallelizing Linear
+Transformers with the Delta Rule over Sequence Length", section 3; Dao & Gu 2024, "Transformers are SSMs", sections 3, 5, 6,
+where tril(G) is called L, q C, k B, and v x.
+"""
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -10,139 +26,219 @@ from numpy import ndarray
 from vizformer.explain.arrays import float64, softmax
 from vizformer.model.records import AttentionRecord
 
+Rows, Values, Each = Float[ndarray, "n d"], Float[ndarray, "n d_v"], Float[ndarray, " n"]
+Map, State, Two = Float[ndarray, "n n"], Float[ndarray, "d d_v"], Float[ndarray, "2 2"]
 VALUES = np.array([[3.0, 1.0], [1.0, 3.0]])
 
 
-def two_keys(degrees: int) -> Float[ndarray, "2 2"]:
+def two_keys(degrees: int) -> Two:
     """Two keys of length 1, so far apart."""
     angle = math.radians(degrees)
     return np.round(np.array([[1.0, 0.0], [math.cos(angle), math.sin(angle)]]), 12)  # cos 90 degrees is 0
 
 
-@dataclass(frozen=True)
-class TwoSteps:
-    """Two tokens both ways: `states` and `read` token by token, `left` (L), `scores` (C B^T) and `map` at once."""
-
-    keys: Float[ndarray, "2 2"]
-    steps: Float[ndarray, " 2"]
-    keep: float
-    states: tuple[Float[ndarray, "2 2"], Float[ndarray, "2 2"]]
-    read: Float[ndarray, "2 2"]
-    left: Float[ndarray, "2 2"]
-    scores: Float[ndarray, "2 2"]
-    map: Float[ndarray, "2 2"]
+def attention_map(q: Rows, k: Rows, *, window: int | None = None, sink: float | None = None) -> Map:
+    """Weights of all tokens at once; `window`: of the latest keys alone; `sink`: a score that carries no value."""
+    places = np.arange(len(q))
+    back = places[:, None] - places  # how far the key lies before the query
+    seen = (back >= 0) & (back < (window or len(q)))
+    return softmax(np.where(seen, q @ k.T / math.sqrt(q.shape[1]), -np.inf), sink)
 
 
-def two_steps(degrees: int, step: float, rate: float, skip: float, values: Float[ndarray, "2 2"] = VALUES) -> TwoSteps:
-    """A state space (`vizformer.model.state_rule`), token by token and as a map.
+def attention_read(
+    q: Rows, k: Rows, v: Values, *, window: int | None = None, sink: float | None = None, scale: float | None = None
+) -> Values:
+    """The same token by token, with a cache of the keys and values; `scale` stands in the place of 1 / sqrt(d)."""
+    read = []
+    for i in range(len(q)):
+        cached = slice(max(0, i + 1 - (window or len(q))), i + 1)
+        scores = k[cached] @ q[i] * (1 / math.sqrt(q.shape[1]) if scale is None else scale)
+        read.append(softmax(scores, sink) @ v[cached])
+    return np.stack(read)
 
-        S <- a S + b (dt v)^T,  o = S^T c + D v,  a = e^(-r dt)     and     o = M v,  M = L * (C B^T) diag(dt) + D I
 
-    Each token asks with its own key (c = b); L_21 = a_2, and above the diagonal L is 0.  The keys, of length 1, are
-    `degrees` apart; the first token has the step 1, the second one `step`.
-
-    Source: Dao & Gu 2024, "Transformers are SSMs", sections 3 and 5.
-    """
-    keys, steps = two_keys(degrees), np.array([1.0, step])
-    S, states, read = np.zeros((2, 2)), [], []
-    for k, dt, v in zip(keys, steps, values, strict=True):
-        S = np.exp(-rate * dt) * S + np.outer(k, dt * v)
-        states.append(S)
-        read.append(k @ S + skip * v)
-    keep = float(np.exp(-rate * step))
-    left, scores = np.array([[1.0, 0.0], [keep, 1.0]]), keys @ keys.T
-    return TwoSteps(
-        keys,
-        steps,
-        keep,
-        (states[0], states[1]),
-        np.stack(read),
-        left,
-        scores,
-        left * scores * steps + skip * np.eye(2),
-    )
+def left_between(keep: Each) -> Map:
+    """G: what is left at token i of what was written at token j, a_(j+1) ... a_i; 0 where j comes after i."""
+    return np.tril([[np.prod(keep[j + 1 : i + 1]) for j in range(len(keep))] for i in range(len(keep))])
 
 
 @dataclass(frozen=True)
 class Write:
     """What becomes of the state at one token: what is left of it, holds under the key, is written, and the state then."""
 
-    kept: Float[ndarray, "2 2"]
-    held: Float[ndarray, " 2"]
-    written: Float[ndarray, " 2"]
-    state: Float[ndarray, "2 2"]
+    kept: State
+    held: Float[ndarray, " d_v"]
+    written: Float[ndarray, " d_v"]
+    state: State
+
+
+def delta_writes(k: Rows, v: Values, beta: Each, keep: Each) -> tuple[Write, ...]:
+    """The gated delta rule, token by token.  forget: a S,  read: r = (a S)^T k,  correct: u = b (v - r),  write: k u^T."""
+    S, writes = np.zeros((k.shape[1], v.shape[1])), []
+    for key, value, b, a in zip(k, v, beta, keep, strict=True):
+        kept = a * S
+        held = key @ kept
+        u = b * (value - held)
+        S = kept + np.outer(key, u)
+        writes.append(Write(kept, held, u, S))
+    return tuple(writes)
+
+
+def delta_map(q: Rows, k: Rows, beta: Each, keep: Each) -> Map:
+    """Its M."""
+    G = left_between(keep)
+    system = np.eye(len(k)) + np.tril(beta[:, None] * (k @ k.T) * G, -1)
+    return np.tril(np.linalg.solve(system.T, (q @ k.T * G).T).T * beta)
+
+
+def space_states(k: Rows, v: Values, steps: Each, keep: Each) -> tuple[State, ...]:
+    """A state space, token by token: nothing is corrected."""
+    S, states = np.zeros((k.shape[1], v.shape[1])), []
+    for key, value, dt, a in zip(k, v, steps, keep, strict=True):
+        S = a * S + np.outer(key, dt * value)
+        states.append(S)
+    return tuple(states)
+
+
+def space_map(q: Rows, k: Rows, steps: Each, keep: Each, skip: float = 0.0) -> Map:
+    """Its M."""
+    return left_between(keep) * (q @ k.T) * steps + skip * np.eye(len(q))
+
+
+Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta", "space"]
+MIXERS: tuple[Mixer, ...] = get_args(Mixer)
+N_HEADS, D, LATENT, WINDOW, SINK = 4, 8, 12, 3, 1.0  # of the layers of the comparison; the sink's score
+
+
+def mixed(kind: Mixer, ids: tuple[int, ...]) -> tuple[Float[ndarray, "heads n n"], float]:
+    """The maps of a layer with random weights, from a seed, on a text, and |M v - o| / |o|; equal ids are equal tokens.
+
+    Layers that have the same matrices have the same numbers.  Keys of the delta rule have the length 1; a state space has
+    D = 0, and a step of softplus(x w), by which its state fades as e^-step.
+    """
+    draw, width = np.random.default_rng(0), N_HEADS * D
+    W_Q, W_K, W_V = draw.standard_normal((3, N_HEADS, D, width)) / math.sqrt(width)
+    W_DKV, gates = (draw.standard_normal((n, width)) / math.sqrt(width) for n in (LATENT, 2 * N_HEADS))
+    W_UK, W_UV = draw.standard_normal((2, N_HEADS, D, LATENT)) / math.sqrt(LATENT)
+    rows = {token: draw.standard_normal(width) for token in dict.fromkeys(ids)}
+    x = np.stack([rows[token] for token in ids])  # [n, width]
+    c, made = x @ W_DKV.T, []
+    for h in range(N_HEADS):
+        shared = 0 if kind == "grouped" else h
+        q, k, v = x @ W_Q[h].T, x @ W_K[shared].T, x @ W_V[shared].T
+        write, fade = x @ gates[h], x @ gates[N_HEADS + h]  # [n]
+        if kind == "latent":
+            o = attention_read(q @ W_UK[h], c, c, scale=1 / math.sqrt(D)) @ W_UV[h].T  # no key, no value
+            M, v = attention_map(q, c @ W_UK[h].T), c @ W_UV[h].T
+        elif kind == "delta":
+            k = k / np.linalg.norm(k, axis=-1, keepdims=True)
+            gated = 1 / (1 + np.exp(-write)), np.exp(-np.logaddexp(0.0, fade))
+            o = np.stack([one.state.T @ row for one, row in zip(delta_writes(k, v, *gated), q, strict=True)])
+            M = delta_map(q, k, *gated)
+        elif kind == "space":
+            gated = np.logaddexp(0.0, write), np.exp(-np.logaddexp(0.0, write))
+            o = np.stack([state.T @ row for state, row in zip(space_states(k, v, *gated), q, strict=True)])
+            M = space_map(q, k, *gated)
+        else:
+            near, sink = WINDOW if kind == "window" else None, SINK if kind == "sink" else None
+            o = attention_read(q, k, v, window=near, sink=sink)
+            M = attention_map(q, k, window=near, sink=sink)
+        made.append((M, M @ v - o, o))
+    maps, left, read = (np.stack(parts) for parts in zip(*made, strict=True))
+    return maps, float(np.linalg.norm(left) / np.linalg.norm(read))
+
+
+def mixer_cost(kind: Mixer, n: int) -> tuple[int, int]:
+    """Multiplications of such a layer to mix token n, and the numbers that it keeps of n tokens.
+
+    A cache forgets what a window no longer sees; of latents no key is made.
+    """
+    seen, one = min(n, WINDOW) if kind == "window" else n, N_HEADS * D
+    if kind == "latent":
+        return 2 * N_HEADS * LATENT * (n + D), LATENT * n
+    if kind in ("delta", "space"):  # forget, write, read; the delta rule also reads what the key holds
+        return (4 if kind == "delta" else 3) * one * D, one * D
+    return 2 * one * seen, 2 * (D if kind == "grouped" else one) * seen
+
+
+@dataclass(frozen=True)
+class TwoSteps:
+    """Two tokens both ways: `states` and `read` token by token, `left` (L), `scores` (C B^T) and `map` at once."""
+
+    keys: Two
+    steps: Float[ndarray, " 2"]
+    keep: float
+    states: tuple[Two, ...]
+    read: Two
+    left: Two
+    scores: Two
+    map: Two
+
+
+def two_steps(degrees: int, step: float, rate: float, skip: float, values: Two = VALUES) -> TwoSteps:
+    """A state space, token by token and as a map M = L * (C B^T) diag(dt) + D I, where a = e^(-r dt).
+
+    Each token asks with its own key (c = b); L_21 = a_2, and above the diagonal L is 0.  The keys, of length 1, are
+    `degrees` apart; the first token has the step 1, the second one `step`.
+    """
+    keys, steps = two_keys(degrees), np.array([1.0, step])
+    keep = np.exp(-rate * steps)
+    states = space_states(keys, values, steps, keep)
+    read = np.stack([state.T @ row for state, row in zip(states, keys, strict=True)]) + skip * values
+    M = space_map(keys, keys, steps, keep, skip)
+    return TwoSteps(keys, steps, float(keep[1]), states, read, left_between(keep), keys @ keys.T, M)
 
 
 @dataclass(frozen=True)
 class TwoWrites:
     """Both rules after the same two tokens; `read` and `read_sum` are what the state gives for each of the keys."""
 
-    keys: Float[ndarray, "2 2"]
-    values: Float[ndarray, "2 2"]
-    writes: tuple[Write, Write]
-    sums: tuple[Float[ndarray, "2 2"], Float[ndarray, "2 2"]]
-
-    @property
-    def read(self) -> Float[ndarray, "2 2"]:
-        return self.keys @ self.writes[1].state
-
-    @property
-    def read_sum(self) -> Float[ndarray, "2 2"]:
-        return self.keys @ self.sums[1]
+    keys: Two
+    values: Two
+    writes: tuple[Write, ...]
+    total: Two  # the sum after both
+    read: Two
+    read_sum: Two
 
 
-def two_writes(degrees: int, beta: float, keep: float, values: Float[ndarray, "2 2"] = VALUES) -> TwoWrites:
-    """The gated delta rule (`vizformer.model.state_rule`) in a state of 2 x 2 numbers, beside a sum.
+def two_writes(degrees: int, beta: float, keep: float, values: Two = VALUES) -> TwoWrites:
+    """The gated delta rule in a state of 2 x 2 numbers, beside a sum: linear attention just adds, S <- S + k v^T.
 
-        forget: a S,   read: r = (a S)^T k,   correct: u = b (v - r),   write: S <- a S + k u^T
+    The keys, of length 1, are `degrees` apart; of each value `beta` is written, and `keep` is left before it.
 
-    Linear attention just adds: S <- S + k v^T.  The keys, of length 1, are `degrees` apart; of each value `beta` is
-    written, and `keep` is left before it.
-
-    Source: Yang et al. 2024, "Gated Delta Networks: Improving Mamba2 with Delta Rule", section 3; Katharopoulos et al.
-    2020, "Transformers are RNNs", section 3.3 (the sum).
+    Source: Katharopoulos et al. 2020, "Transformers are RNNs", section 3.3 (the sum).
     """
     keys = two_keys(degrees)
-    S, total, writes, sums = np.zeros((2, 2)), np.zeros((2, 2)), [], []
-    for k, v in zip(keys, values, strict=True):
-        kept = keep * S
-        held = k @ kept
-        u = beta * (v - held)
-        S, total = kept + np.outer(k, u), total + np.outer(k, v)
-        writes.append(Write(kept, held, u, S))
-        sums.append(total)
-    return TwoWrites(keys, values, (writes[0], writes[1]), (sums[0], sums[1]))
+    total, writes = keys.T @ values, delta_writes(keys, values, np.full(2, beta), np.full(2, keep))
+    return TwoWrites(keys, values, writes, total, keys @ writes[1].state, keys @ total)
 
 
 @dataclass(frozen=True)
 class SinkRow:
-    """The scores less c, the weights of either softmax, and how long the sum of the values is with them."""
+    """The scores less c, the weights of either softmax, the sink's share, and how long the sum of the values is."""
 
     scores: Float[ndarray, " n_k"]
     plain: Float[ndarray, " n_k"]
     weights: Float[ndarray, " n_k"]
+    share: float
     plain_length: float
     length: float
 
-    @property
-    def share(self) -> float:
-        """The sink's part of the softmax."""
-        return 1.0 - float(self.weights.sum())
-
 
 def sink_row(record: AttentionRecord, head: int, query: int, lower: float, sink: float) -> SinkRow:
-    """The row of a query, every score `lower` less, without a sink and beside one (`vizformer.model.mixing.Scoring`).
+    """The row of a query, every score `lower` less, without a sink and beside one.
 
         a_j = e^(s_j - c) / (e^s + sum_j' e^(s_j' - c)),   c taken off every score, s the sink's; without it e^s is left out
 
-    Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.3; OpenAI 2025,
-    "gpt-oss-120b & gpt-oss-20b Model Card", section 2.2.
+    Source: OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", section 2.2.
     """
     scores, mask = float64(record.scores(head)[query]), record.mask_row(head, query)
     scores = scores - lower if mask is None else scores - lower + float64(mask)
     plain, weights = softmax(scores), softmax(scores, sink)
     v = float64(record.v[record.kv_head(head)])
-    return SinkRow(scores, plain, weights, *(float(np.linalg.norm(w @ v)) for w in (plain, weights)))
+    return SinkRow(
+        scores, plain, weights, 1.0 - float(weights.sum()), *(float(np.linalg.norm(w @ v)) for w in (plain, weights))
+    )
 
 
 WIDEST, HEADS, D_HEAD = 4, 4, 2  # numbers of a row and of the widest latent, heads at most, numbers of a head
@@ -168,16 +264,11 @@ class TwoLatents:
     absorbed: Float[ndarray, "heads 2 2"]
     mixed: Float[ndarray, "heads 2 d_head"]
     mixed_latents: Float[ndarray, "heads 2 d_head"]
-
-    @property
-    def error(self) -> float:
-        """By how much the two ways differ at most, in a score or a mixed value."""
-        pairs = (self.scores, self.absorbed), (self.mixed, self.mixed_latents)
-        return max(float(np.abs(one - other).max()) for one, other in pairs)
+    error: float  # by how much the two ways differ at most, in a score or a mixed value
 
 
 def two_latents(width: int, heads: int) -> TwoLatents:
-    """Latent attention (`vizformer.model.latent_attention`): with keys and values and without any.
+    """Latent attention, with keys and values and without any.
 
         c = W_DKV h,   q = W_Q h,   k = W_UK c,   v = W_UV c
         with keys: s_j = q . k_j,   z = sum_j a_j v_j     absorbed: s_j = (W_UK^T q) . c_j,   z = W_UV (sum_j a_j c_j)
@@ -196,49 +287,6 @@ def two_latents(width: int, heads: int) -> TwoLatents:
     q, k, v = h @ W_Q.mT, c @ W_UK.mT, c @ W_UV.mT  # [heads, 2, d_head]
     moved = q @ W_UK  # [heads, 2, width]
     scores, absorbed = q @ k.mT, moved @ c.T
-    mixed = np.array(
-        [[softmax(row / D_HEAD**0.5) for row in of] @ values for of, values in zip(scores, v, strict=True)]
-    )
-    latent = np.array([[softmax(row / D_HEAD**0.5) for row in of] @ c for of in absorbed])
-    return TwoLatents(h, W_DKV, W_Q, W_UK, W_UV, c, q, k, moved, scores, absorbed, mixed, latent @ W_UV.mT)
-
-
-ROUTER = np.array([[2.0, 0.0], [-1.0, 2.0], [-2.0, -1.0], [1.0, -2.0]])  # no ties at whole multiples of 15 degrees
-W_IN = np.array([[2.0, 1.0], [0.0, 2.0], [-2.0, 0.0], [1.0, -1.0]])
-W_OUT = np.array([[1.0, 2.0], [2.0, -1.0], [-1.0, 1.0], [3.0, 0.0]])
-FIRST = (1.0, 1.0)  # the first token's row
-
-
-@dataclass(frozen=True)
-class TwoRouted:
-    """Two tokens through the layer: `weights` are 0 for experts that are not chosen, whose `outputs` are not needed."""
-
-    x: Float[ndarray, "2 2"]
-    scores: Float[ndarray, "2 experts"]
-    probabilities: Float[ndarray, "2 experts"]
-    weights: Float[ndarray, "2 experts"]
-    outputs: Float[ndarray, "2 experts 2"]
-    y: Float[ndarray, "2 2"]
-
-
-def two_routed(degrees: int, k: int, *, renormalised: bool) -> TwoRouted:
-    """A mixture of experts (`vizformer.model.experts`): four networks with one hidden number each.
-
-        p = softmax(W_r x),   T = the k largest of p,   g_e = p_e / sum_{e' in T} p_e'   (or g_e = p_e),   0 outside of T
-        y = sum_{e in T} g_e FFN_e(x),   FFN_e(x) = u_e max(0, w_e . x)
-
-    The second token's row has the length 1 and this direction.
-
-    Source: Shazeer et al. 2017, "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer",
-    section 2; Jiang et al. 2024, "Mixtral of Experts", section 2.1; for weights as they are Fedus et al. 2021, "Switch
-    Transformers", section 2.1.
-    """
-    angle = math.radians(degrees)
-    x = np.round(np.array([FIRST, (math.cos(angle), math.sin(angle))]), 12)  # cos 90 degrees is 0
-    scores = x @ ROUTER.T
-    p = softmax(scores)
-    chosen = p >= np.sort(p, axis=-1)[:, [-k]]
-    g = np.where(chosen, p, 0.0)
-    g = g / g.sum(-1, keepdims=True) if renormalised else g
-    outputs = np.maximum(0.0, x @ W_IN.T)[..., None] * W_OUT
-    return TwoRouted(x, scores, p, g, outputs, (g[..., None] * outputs).sum(1))
+    z, absorbed_z = softmax(scores / D_HEAD**0.5) @ v, softmax(absorbed / D_HEAD**0.5) @ c @ W_UV.mT
+    error = max(np.abs(scores - absorbed).max(), np.abs(z - absorbed_z).max())
+    return TwoLatents(h, W_DKV, W_Q, W_UK, W_UV, c, q, k, moved, scores, absorbed, z, absorbed_z, float(error))

@@ -10,8 +10,6 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.config import ModelConfig
-
 CHECKPOINTS_APART = 50  # updates between two of the last checkpoints of a training, whose mean is taken
 
 
@@ -146,39 +144,3 @@ def width_losses(notes: Mapping[str, Any]) -> dict[str, tuple[WidthLosses, ...]]
     size = {one.matrices for one in found if one not in depth}
     series = {"depth": depth, "size": [one for one in found if one.matrices in size]}
     return {name: tuple(sorted(rows, key=lambda one: one.ratio)) for name, rows in series.items()}
-
-
-@dataclass(frozen=True)
-class TaskAccuracies:
-    """Models of one mixer that learned one task, a training for each seed."""
-
-    mixer: str
-    config: ModelConfig
-    parameters: int
-    updates: int
-    rows: int  # of an update
-    seeds: tuple[int, ...]
-    lengths: tuple[int, ...]  # pairs to be looked up, or tokens to be copied
-    accuracies: Float[ndarray, "seeds lengths"]  # the share of right answers
-
-    @property
-    def mean(self) -> Float[ndarray, " lengths"]:
-        return self.accuracies.mean(0)
-
-
-def task_accuracies(notes: Mapping[str, Any]) -> dict[str, tuple[TaskAccuracies, ...]]:
-    """Of the notes that `recipes.mixer_tasks.measure` makes: task -> its mixers."""
-    recipe, found = notes["recipe"], dict[str, tuple[TaskAccuracies, ...]]()
-    for one in notes["models"]:
-        learned = TaskAccuracies(
-            one["mixer"],
-            ModelConfig.from_dict(one["options"]),
-            one["parameters"],
-            recipe["updates"],
-            recipe["rows"],
-            tuple(recipe["seeds"]),
-            tuple(recipe["lengths"]),
-            np.array([run["accuracies"] for run in one["runs"]]),
-        )
-        found[one["task"]] = (*found.get(one["task"], ()), learned)
-    return found

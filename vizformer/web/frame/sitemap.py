@@ -48,7 +48,7 @@ DECODING = Entry("pages/learn/decoding.py", minutes=40, after=("cross",))
 TRAINING = Entry("pages/learn/training.py", minutes=70, after=("block", "decoding"))
 COSTS = Entry("pages/learn/costs.py", minutes=60, after=("heads", "block"))
 ERRORS = Entry("pages/learn/errors.py", minutes=45, after=("masks", "block", "training"))
-MIXERS = Entry("pages/learn/mixers.py", minutes=30, after=("masks", "costs"))
+MIXERS = Entry("pages/learn/mixers.py", minutes=20, after=("masks", "costs"))
 COURSE = (MAP, TOKENS, QKV, HEADS, MASKS, POSITIONS, BLOCK, CROSS, DECODING, TRAINING, COSTS, ERRORS, MIXERS)
 """The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 

@@ -3,11 +3,10 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.heads import small_mixers
-from vizformer.analysis.heads.small_mixers import HEADS, MIXERS, Mixer, mixer_cost
 from vizformer.components import table
-from vizformer.components.table import Number, Row
-from vizformer.text import Token
+from vizformer.components.table import Row, numbers
+from vizformer.explain import mixers_by_hand
+from vizformer.explain.mixers_by_hand import MIXERS, N_HEADS, Mixer, mixer_cost
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
@@ -21,13 +20,12 @@ FORMULAS: dict[Mixer, str] = {
     "softmax": "softmax(Q Kᵀ / √d) V",
     "sink": "softmax([Q Kᵀ / √d, s]) V",
     "grouped": "softmax(Q K₀ᵀ / √d) V₀",
-    "latent": "softmax((Q_R Rᵀ + Q_C W_Kᵀ Cᵀ) / √d) C W_V",
+    "latent": "softmax(Q W_UK Cᵀ / √d) C W_UVᵀ",
     "window": "softmax(Q Kᵀ / √d + W) V",
     "delta": "S ← a S + k (β (v − (a S)ᵀ k))ᵀ,  o = Sᵀ q",
     "space": "S ← a S + k (Δ v)ᵀ,  o = Sᵀ q + D v",
-    "convolution": "o_i = q_i ⊙ Σ_t f_t ⊙ (k ⊙ v)_(i−t)",
 }
-mixed = cached(small_mixers.mixed)
+mixed = cached(mixers_by_hand.mixed)
 
 
 @lab.draws
@@ -37,24 +35,24 @@ def draw(subject: Subject) -> None:
         mixer = lab.buttons("mixer", MIXERS, "delta")
     picture = st.container()  # above the other controls
     with controls():
-        head = lab.box("head", [str(number) for number in range(HEADS)], 0)
+        head = lab.box("head", [str(number) for number in range(N_HEADS)], 0)
         n = lab.steps("n", LENGTHS, 4096, "{:,}".format)
-    tokens = _tokens(subject)
+    tokens = (tuple(token for token in subject.tokens if not token.special) or subject.tokens)[:MOST]
     ids, names = tuple(token.id for token in tokens), labels.numbered(tokens)
     found = {kind: mixed(kind, ids) for kind in MIXERS}
     title = lab.text("picture", mixer=lab.text(f"mixer.{mixer}"), head=head)
     drawn = figures.attention_heatmap(
-        found[mixer].maps[head], names, names, kind="scores" if mixer in ("delta", "space") else "weights", title=title
+        found[mixer][0][head], names, names, kind="scores" if mixer in ("delta", "space") else "weights", title=title
     )
     drawn.update_traces(texttemplate="%{z:.2f}" if len(tokens) <= 8 else None)  # the numbers of M are small
     with picture:
         chart.show(drawn, key="mixers.map", title_above=True)
     rows = []
-    for kind, one in found.items():
-        cost, sums = mixer_cost(kind, n), one.maps.sum(-1)
-        kept, between = Number(cost.kept, f"{cost.kept:,}"), f"{sums.min():.2f} – {sums.max():.2f}".replace("-", "−")
-        cells = (lab.text(f"mixer.{kind}"), FORMULAS[kind], Number(cost.products, f"{cost.products:,}"), kept, between)
-        rows.append(Row(*cells, f"{one.error:.0e}", kind="marked" if kind == mixer else ""))
+    for kind, (maps, error) in found.items():
+        costs, sums = numbers(",", *mixer_cost(kind, n)), maps.sum(-1)
+        between = f"{sums.min():.2f} – {sums.max():.2f}".replace("-", "−")
+        cells = (lab.text(f"mixer.{kind}"), FORMULAS[kind], *costs, between, f"{error:.0e}")
+        rows.append(Row(*cells, kind="marked" if kind == mixer else ""))
     columns = lab.columns("mixer", "formula", "products", "kept", "sums", "proof", n=f"{n:,}")
     st.html(table.style() + table.to_html(columns, rows))
     lab.note("made")
@@ -64,7 +62,3 @@ def draw(subject: Subject) -> None:
 @lab.asks("grows")
 def grows(subject: Subject) -> lesson.Choice:
     return lab.choice("grows", ("sink", "grouped", "delta"), "delta")
-
-
-def _tokens(subject: Subject) -> tuple[Token, ...]:
-    return (tuple(token for token in subject.tokens if not token.special) or subject.tokens)[:MOST]

@@ -72,10 +72,7 @@ def _picture(found: TwoWrites, tokens: tuple[str, str]) -> None:
     groups = {"wanted": found.values, "delta": found.read, "sum": found.read_sum}
     names = dict(zip(groups, lab.columns(*groups), strict=True))
     drawn = figures.named_points(
-        {
-            names[key]: [(name, float(x), float(y)) for name, (x, y) in zip(tokens, of, strict=True)]
-            for key, of in groups.items()
-        },
+        {names[key]: [(of, *map(float, xy)) for of, xy in zip(tokens, at, strict=True)] for key, at in groups.items()},
         x_title=lab.text("number", n=0),
         y_title=lab.text("number", n=1),
         hover=lab.text("hover"),
@@ -89,19 +86,15 @@ def _picture(found: TwoWrites, tokens: tuple[str, str]) -> None:
 def _second_token(found: TwoWrites, tokens: tuple[str, str]) -> None:
     """Forget, read, correct, write: the state on its way."""
     first, second = found.writes
-    parts = {
-        "before": first.state,
-        "forget": second.kept,
-        "held": second.held,
-        "correct": second.written,
-        "write": second.state,
-        "sums": found.sums[1],
-    }
-    shown = (
-        f"<div>{matrix.to_html(np.atleast_2d(value), caption=lab.text(f'line.{name}', token=tokens[1]), digits=2)}</div>"
-        for name, value in parts.items()
-    )
-    st.html(f'<div class="vf-row">{"".join(shown)}</div>')
+    names = ("before", "forget", "held", "correct", "write", "sums")
+    parts = (first.state, second.kept, second.held, second.written, second.state, found.total)
+    in_a_row({lab.text(f"line.{name}", token=tokens[1]): of for name, of in zip(names, parts, strict=True)})
+
+
+def in_a_row(matrices: dict[str, np.ndarray], digits: int = 2) -> None:
+    """Side by side, each below its caption."""
+    tables = (matrix.to_html(np.atleast_2d(of), caption=name, digits=digits) for name, of in matrices.items())
+    st.html(f'<div class="vf-row">{"".join(f"<div>{one}</div>" for one in tables)}</div>')
 
 
 def numbers(values: np.ndarray, digits: int = 2) -> str:

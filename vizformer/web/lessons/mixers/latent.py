@@ -8,7 +8,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Row
 from vizformer.explain.mixers_by_hand import D_HEAD, HEADS, WIDEST, TwoLatents, two_latents
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.mixers.delta import numbers, two_tokens
+from vizformer.web.lessons.mixers.delta import in_a_row, numbers, two_tokens
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 
@@ -74,11 +74,7 @@ def _sum(left: np.ndarray, right: np.ndarray) -> str:
 def _first_head(found: TwoLatents, tokens: tuple[str, str]) -> None:
     """Its matrix, the second token's query before and after it, and each token both ways."""
     parts = {"up": found.W_UK[0], "query": found.queries[0, 1:], "moved": found.moved[0, 1:]}
-    shown = (
-        f"<div>{matrix.to_html(value, caption=lab.text(f'line.{name}', token=tokens[1]), digits=0)}</div>"
-        for name, value in parts.items()
-    )
-    st.html(f'<div class="vf-row">{"".join(shown)}</div>')
+    in_a_row({lab.text(f"line.{name}", token=tokens[1]): value for name, value in parts.items()}, digits=0)
     rows = [
         Row(
             name,

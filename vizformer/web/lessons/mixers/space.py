@@ -8,7 +8,7 @@ from vizformer.components.table import Row
 from vizformer.explain import latex
 from vizformer.explain.mixers_by_hand import VALUES, TwoSteps, two_steps
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.mixers.delta import numbers, two_tokens
+from vizformer.web.lessons.mixers.delta import in_a_row, numbers, two_tokens
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 
@@ -71,8 +71,5 @@ def nothing(subject: Subject) -> lesson.Number:
 def _parts(found: TwoSteps, tokens: tuple[str, str]) -> None:
     """What the map is made of, and the state after each token."""
     parts = {"left": found.left, "scores": found.scores, "first": found.states[0], "second": found.states[1]}
-    shown = (
-        f"<div>{matrix.to_html(value, caption=lab.text(f'line.{name}', first=tokens[0], second=tokens[1]), digits=2)}</div>"
-        for name, value in parts.items()
-    )
-    st.html(f'<div class="vf-row">{"".join(shown)}</div>')
+    first, second = tokens
+    in_a_row({lab.text(f"line.{name}", first=first, second=second): value for name, value in parts.items()})

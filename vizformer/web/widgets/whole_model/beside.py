@@ -34,7 +34,7 @@ PLACES: Mapping[str, str] = {
     **{"costs/sparse": "softmax", "costs/measured": "softmax", "errors": "", "errors/dropout": "layer"},
     **{"errors/scale": "softmax", "errors/waves": "places", "errors/total": "softmax", "errors/after": "mask"},
     **{"errors/cache": "mask", "errors/embedding": "rows", "errors/join": "heads"},
-    **{"mixers": "softmax", "mixers/latent": "query", "mixers/memory": "mask", "mixers/experts": "layer"},
+    **{"mixers": "softmax", "mixers/latent": "query"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
