@@ -17,7 +17,7 @@ import torch
 import vizformer as vf
 from tests import tiny
 from tests.checkpoints.test_state_dict import nano_gpt
-from vizformer.analysis.attribution import blanks, findings, forward_scenes
+from vizformer.analysis.attribution import blanks, forward_scenes
 from vizformer.analysis.causes import ablation, tokens_left_out
 from vizformer.analysis.heads import residual_contributions
 from vizformer.analysis.masks import leakage
@@ -64,7 +64,6 @@ AT: dict[str, Callable[[Checkpoint, Trace, int], object]] = {
     ),
     "contributions": lambda c, t, at: residual_contributions.contributions(c, t, HEAD[0], at),
     "key_contributions": lambda c, t, at: residual_contributions.key_contributions(c, t, *HEAD, at),
-    "scan": lambda c, t, at: findings.scan(c, t, at),
     "sweep": lambda c, t, at: ablation.sweep(c, t, at, 5),
     "token_sweep": lambda c, t, at: tokens_left_out.token_sweep(c, t, "decoder", at, 5, "unseen"),
     "firing": lambda c, t, at: neurons.firing(c, t, "decoder", 0, at).values,
@@ -120,7 +119,6 @@ WITH_TOKEN: list[Callable[[Checkpoint, Trace, Any], object]] = [
     lambda c, t, token: vf.analysis.input_attribution(c, t, -1, token),
     lambda c, t, token: vf.analysis.logit_lens(c, t, [-1], targets=[token]),
     lambda c, t, token: vf.analysis.prompt_pair(c, TEXT, "The dogs are here", answer=token),
-    lambda c, t, token: findings.scan(c, t, token=token),
     lambda c, t, token: ablation.sweep(c, t, -1, token),
     lambda c, t, token: tokens_left_out.token_sweep(c, t, "decoder", -1, token, "unseen"),
     lambda c, t, token: blanks.guess(t, -1, token),

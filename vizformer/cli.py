@@ -295,27 +295,3 @@ def exercises(folder: Path, language: str) -> None:
 
     first, *_ = paths = write(folder, language)
     click.echo(f"{len(paths)} files in {folder}. Begin with {first.name}, or open exercises.ipynb.")
-
-
-@main.command()
-@click.argument("model", metavar="CHECKPOINT")
-@click.option("--text", required=True, metavar="TEXT", help="What the model reads.")
-@click.option("--target", metavar="TEXT", help="The translation, for a model that has one.  [default: its own]")
-@click.option("--position", type=click.IntRange(0), help="Which prediction, counted from 0.  [default: the last one]")
-@click.option("--device", default="cpu", show_default=True, help="Where the model computes.")
-@click.option("--dtype", default="float32", show_default=True, help="What it computes in.")
-def scan(model: str, text: str, target: str | None, position: int | None, device: str, dtype: str) -> None:
-    """Say what is most remarkable about one prediction: what adds most, where it appears, which head copies it.
-
-    Under each sentence stands the address of its picture in the app.
-    """
-    from vizformer.analysis.attribution.finding_words import address, sentence
-    from vizformer.analysis.attribution.findings import scan as look
-    from vizformer.assets import bundled_models
-    from vizformer.checkpoints import load
-
-    checkpoint = load(model, device=device, dtype=dtype)
-    view = {"model": model} if model in bundled_models() else {}
-    view |= {"text": text} | ({"target": target} if target else {})
-    for finding in look(checkpoint, checkpoint.trace(text, target=target), position):
-        click.echo(f"{sentence(finding)}\n    {address(finding, view)}")

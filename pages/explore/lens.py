@@ -5,7 +5,6 @@ import streamlit as st
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens.evidence import draw_evidence, evidence_in_words
-from vizformer.web.tools.lens.findings import remarkable
 from vizformer.web.tools.lens.in_python import draw_in_python
 from vizformer.web.tools.lens.inputs import draw_inputs
 from vizformer.web.tools.lens.layers import draw_layers, follow, in_words
@@ -42,7 +41,6 @@ def pictures(subject: Subject) -> None:
     with beside:
         if subject.config.has_plain_stream:  # otherwise the picture's place says why there are no terms
             guarded()(evidence_in_words)(subject, asked)
-        guarded()(remarkable)(subject, asked)
     st.subheader(_("After which layer it is there"), anchor=False)
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:

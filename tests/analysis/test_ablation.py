@@ -15,7 +15,6 @@ from vizformer.analysis.causes.ablation import (
     parts_of,
     sweep,
     without,
-    without_layer,
 )
 from vizformer.analysis.causes.part_outputs import mean_outputs
 from vizformer.errors import TraceError
@@ -190,16 +189,6 @@ def test_a_part_that_is_not_there_is_refused(part: Part) -> None:
     checkpoint, trace = made("pre-norm")
     with pytest.raises(TraceError, match=r"nothing called|no cell \[4\]"):
         without(checkpoint, trace, [part])
-
-
-@pytest.mark.parametrize("name", ["post-norm", "pre-norm"])
-def test_without_a_layer_what_comes_in_goes_out(name: str) -> None:
-    checkpoint, trace = made(name)
-    found = without_layer(checkpoint, trace, "decoder.0")
-    assert torch.equal(found.residual("decoder.1.pre"), trace.residual("decoder.0.pre"))
-    assert not torch.equal(found.logits, trace.logits)
-    with pytest.raises(TraceError, match="nothing called"):
-        without_layer(checkpoint, trace, "decoder.9")
 
 
 def test_generation_goes_on_without_the_part() -> None:

@@ -13,8 +13,6 @@ from recipes.handmade_models import INDUCTION, induction_by_hand
 from tests import tiny
 from vizformer.analysis import logit_attribution, logit_lens
 from vizformer.analysis.attribution.direct import by_key, neurons, what_is_frozen
-from vizformer.analysis.attribution.finding_words import sentence
-from vizformer.analysis.attribution.findings import scan
 from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.attribution.predictions import next_tokens
@@ -271,8 +269,6 @@ def test_keys_and_neurons_sum_to_their_head_and_network(name):
         assert found.heads(kind).shape == ((2, config.most_heads) if terms else (0, 0))
         written = [value for value in found.heads(kind).ravel().tolist() if value]  # some layers have fewer heads
         assert written == [term.value for term in terms if term.value]  # layer by layer
-    layers = sum(found.of_layer(layer) for layer in range(2))
-    assert layers == pytest.approx(sum(term.value for term in found.terms if term.layer is not None))
 
 
 def test_every_part_of_a_model_has_its_term():
@@ -391,13 +387,10 @@ def test_tokens_with_the_same_logit_share_their_rank_and_none_of_them_is_first()
     assert lens.settled(0) == lens.appears(0) == 2
     never = logit_lens(checkpoint, trace, [0], targets=[answer])  # the start mark says nothing at the end either
     assert never.settled(0) is never.appears(0) is None
-    said = [str(sentence(finding)) for finding in scan(checkpoint, trace, 0, answer)[:2]]
-    assert f": it is one of {vocab} tokens that tie for number 1." in said[0]
-    assert f"as one of {vocab} tokens that tie for number 1." in said[1]
 
 
 def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> None:
-    """What is generated, the lens, the walk, the forced rows and the findings say the same of one row."""
+    """What is generated, the lens, the walk, and the forced rows say the same of one row."""
     checkpoint = tiny.checkpoint(**tiny.MARIAN)
     pad = checkpoint.model.config.never_written
     with torch.no_grad():
@@ -410,10 +403,7 @@ def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> No
     lens = logit_lens(checkpoint, trace, [last], targets=[step.id])
     listed = next_tokens(checkpoint, trace, last)
     walk = walkthrough(checkpoint, trace, last)
-    finding, answers = (
-        scan(checkpoint, trace)[0].values,
-        two_answers(two_runs(checkpoint, trace, checkpoint, trace), last),
-    )
+    answers = two_answers(two_runs(checkpoint, trace, checkpoint, trace), last)
     (token,) = checkpoint.tokenizer.tokens([step.id])
     assert pad not in [one.token.id for one in (*listed, *walk.candidates)]
     for found, probability in (
@@ -425,4 +415,3 @@ def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> No
         assert (found.id, probability) == (token.id, pytest.approx(p, rel=1e-5))
     assert walk.candidates[0] == next_tokens(checkpoint, trace, walk.position)[0]
     assert prompt_pair(checkpoint, "我有一只猫。", "我有一只狗。", target="a cat", other=5).answer == step.id
-    assert (finding["answer"], finding["probability"]) == (token.text, pytest.approx(p, rel=1e-5))

@@ -15,7 +15,6 @@ from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
 from tests.refs import subject
 from vizformer.analysis import answer_evidence, input_attribution, logit_attribution, logit_lens, taken_out
-from vizformer.analysis.attribution.findings import scan
 from vizformer.analysis.causes.evidence_graph import Node
 from vizformer.web.catalogue import model_cache
 from vizformer.web.tools.lens import in_python, inputs, layers, terms
@@ -200,20 +199,6 @@ def test_the_code_runs_and_gives_the_same(open_app, boxes_open, edits, capsys):
         value for value in said(app).split("**") if value.count(".") == 1 and value.replace(".", "").isdigit()
     )
     assert number in printed or f"{float(number):.3f}" in printed
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(("locale", "words"), [("en-US", "as an induction head does"), ("zh-CN", "像归纳头那样")])
-def test_the_scan_names_the_induction_head_with_a_way_to_it(open_app, locale, words):
-    app = open_app(PAGE, locale=locale, model="induction-by-hand", text="abcdabc")
-    assert words not in said(app)
-    app.button(key="lens.scan").click().run()
-    assert "lens.scan:1" in app.query_params["dials"]
-    assert not app.error
-    number = next(i for i, one in enumerate(scan(*traced("induction-by-hand", "abcdabc"))) if one.what == "induction")
-    app.button(key=f"lens.finding.{number}").click().run()
-    assert (app.query_params["layer"], app.query_params["head"]) == ("1", "2")
-    assert app.title[0].value in ("Attention", "注意力")
 
 
 def test_a_model_without_a_head_that_predicts_is_said(open_app, monkeypatch):

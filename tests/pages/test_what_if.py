@@ -264,6 +264,7 @@ def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
         ("whatif.way:set~whatif.over:gates", "learned gates"),
         ("whatif.way:between~whatif.what:paths", "paths from head to head"),
         ("whatif.way:set~whatif.over:paths", "paths from head to head"),
+        ("lens.scan:1", "a scan in words"),
     ],
 )
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
@@ -273,8 +274,8 @@ def test_a_link_to_what_went_says_so_and_shows_the_usual_choice(
     app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: setting})
     assert not app.exception
     assert not app.error
-    notices = [info.value for info in app.info if "What if" in info.value or "如果改动它" in info.value]
+    notices = [info.value for info in app.info if "any more" in info.value or "不再有" in info.value]
     assert len(notices) == 1
-    assert locale != "en-US" or said in notices[0]
+    assert (said in notices[0]) == (locale == "en-US")
     left = setting.rpartition("~")[0]
     assert app.query_params.get(DIALS, "") in (left, [left])

@@ -1,1 +1,1 @@
-"""What an answer is made of: logits split into terms, layer by layer, by gradients, and the findings told in words."""
+"""What an answer is made of: logits split into terms, layer by layer, and by gradients."""

@@ -92,7 +92,3 @@ class LogitAttribution:
         """A DataFrame: a row for each term, the largest |value| first."""
         found = frame(vars(term) for term in self.sorted)
         return found[["part", "place", "head", "value"]]
-
-    def of_layer(self, layer: int) -> float:
-        """What a layer's parts add together."""
-        return float(sum(term.value for term in self.terms if term.layer == layer))

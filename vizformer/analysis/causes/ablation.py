@@ -129,16 +129,6 @@ def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: 
     return rerun(checkpoint, trace.tokens, edit_without(parts, means, trace.edit))
 
 
-def without_layer(checkpoint: Checkpoint, trace: Trace, layer: str) -> Trace:
-    """The same tokens without a whole layer, "decoder.2": what comes in goes out.
-
-    Raises:
-        TraceError: a layer that the model does not have.
-    """
-    edit = trace.edit or Edit()
-    return rerun(checkpoint, trace.tokens, replace(edit, skipped=edit.skipped | {layer}))
-
-
 def sweep(
     checkpoint: Checkpoint,
     trace: Trace,

@@ -20,12 +20,17 @@ _PATHS = N_(
     "The link asks for paths from head to head, which are no part of What if any more. Which edges of a model carry an "
     "answer is measured there for a set of prompts, as a circuit."
 )
+_SCAN = N_(
+    "The link asks for a scan in words, which this page does not have any more. The drawing of tokens, heads and networks "
+    "shows what carries the answer, and what becomes of it without each."
+)
 GONE: Mapping[str, Message] = {
     "whatif.taken:gates": _GATES,
     "whatif.taken:neurons": _NEURONS,
     "whatif.what:paths": _PATHS,
     "whatif.over:gates": _GATES,
     "whatif.over:paths": _PATHS,
+    "lens.scan:1": _SCAN,
 }
 
 

@@ -5,7 +5,6 @@ from numpy import ndarray
 
 from vizformer.analysis import Removed, answer_evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.attribution.direct import by_key, what_is_frozen
-from vizformer.analysis.attribution.findings import scan
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.heads.residual_contributions import key_contributions
@@ -20,7 +19,6 @@ right = of_run(right_tokens)
 lens = of_run(logit_lens)
 attribution = of_run(logit_attribution)
 inputs = of_run(input_attribution)
-findings = of_run(scan)
 evidence_of = of_run(answer_evidence)
 
 

@@ -16,10 +16,10 @@ def draw_in_python(subject: Subject, asked: Asked) -> None:
 
 
 def code(subject: Subject, asked: Asked) -> str:
-    """Lens, terms, input and scan of this answer."""
+    """Evidence, lens, terms and input of this answer."""
     against = repr(asked.against)
     lines = [
-        *opening(subject, "from vizformer.analysis.attribution.findings import scan"),
+        *opening(subject),
         f"why = vf.analysis.answer_evidence(checkpoint, trace, {asked.position}, {asked.token}, against={against})",
         "print(why.to_frame(vf.analysis.taken_out(checkpoint, trace, why)))",
         f"lens = vf.analysis.logit_lens(checkpoint, trace, [{asked.position}], targets=[{asked.token}])",
@@ -28,6 +28,5 @@ def code(subject: Subject, asked: Asked) -> str:
         "print(terms.logit, terms.total, terms.sorted[:5])",
         f"tokens = vf.analysis.input_attribution(checkpoint, trace, {asked.position}, {asked.token}, against={against})",
         "print(tokens.integrated, tokens.missing)",
-        f"print(scan(checkpoint, trace, {asked.position}, {asked.token}))",
     ]
     return "\n".join(lines)

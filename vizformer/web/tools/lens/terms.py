@@ -21,13 +21,11 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_markdown, show_note, translate
 from vizformer.web.words.part_names import part_name
 
-ANCHOR = "lens-terms"
 NEURONS = 10
 
 
 def draw_terms(subject: Subject, asked: Asked) -> None:
     """What is held so that the logit is a sum, all of its terms, and one head or network."""
-    st.html(f'<div id="{ANCHOR}"></div>')
     st.subheader(_("What adds to its logit"), anchor=False)
     found = computations.attribution(subject, asked.position, asked.token, against=asked.against)
     for message in computations.frozen(subject):
