@@ -1,6 +1,8 @@
 """Sets of prompts: what is read from tables and templates, and effects that are those of each prompt alone."""
 
 import json
+import tracemalloc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from vizformer.analysis import (
     read_prompt_set,
     score_split,
 )
+from vizformer.analysis.causes import prompt_sets
 from vizformer.analysis.causes.ablation import Part, parts_of, without
 from vizformer.analysis.causes.asked_prompts import ask, read_rows
 from vizformer.analysis.causes.part_outputs import draw_outputs, mean_outputs, outputs_of
@@ -89,6 +92,95 @@ thing: cat, dog"""
 def test_what_is_no_set_is_refused_with_the_way_out(given: str | bytes, said: str) -> None:
     with pytest.raises(TraceError, match=said):
         read_prompt_set(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param(
+            "clean: " + "{a}" * 15_000 + "\na: " + "y" * 100_000 + ",z\ncount: 2",
+            "at most 64 slots",
+            id="a long word in many slots",
+        ),
+        pytest.param("clean: {a}\na: " + "y" * 100_000 + ",z", "becomes up to 100,000 characters", id="a long word"),
+        pytest.param(
+            "clean: "
+            + "".join(f"{{w{n}}} " for n in range(140))
+            + "".join(f"\nw{n}: " + ",".join(map(str, range(200))) for n in range(140))
+            + "\ncount: 500",
+            "at most 64 lists of words",
+            id="140 slots of 200 words",
+        ),
+        pytest.param("clean: " + "{a} {b}" * 40 + "\na: x,y\nb: x,y", "at most 64 slots", id="many slots"),
+        pytest.param("clean: {a}\na: " + "x," * 100_000, "at most 2,000 words", id="many words"),
+        pytest.param("clean: {a}{b.64}\na: x\nb: " + ",".join(map(str, range(90))), "takes 65 words", id="many taken"),
+        pytest.param("clean: {who.0} lost\nwho: a,b", r"\{who\.0\} is no slot", id="counted from 0"),
+        pytest.param("clean: {who.100} lost\nwho: a,b", r"\{who\.100\} is no slot", id="counted up to 100"),
+        pytest.param("clean: {who." + "9" * 5_000 + "} lost\nwho: a,b", "is no slot", id="5,000 digits in a slot"),
+        pytest.param("clean: {w} lost\nw: a,b\ncount: " + "9" * 5_000, "from 2 to 500", id="a count of 5,000 digits"),
+        pytest.param("clean: {w} lost\nw: a,b\ncount: many", "from 2 to 500", id="a count in words"),
+        pytest.param("clean: a\n" + "b" * 100_000, "not b{79}…", id="a long line"),
+        pytest.param(r'[{"clean": "\ud800a"}, {"clean": "b"}]', "row 1 has half of a character", id="half a character"),
+        pytest.param('[{"clean": ' + "9" * 5_000 + "}]", "This JSON cannot be read", id="a number of 5,000 digits"),
+        pytest.param(
+            "clean," + ",".join(map(str, range(40_000))) + "\na" * 500, "at most 64 columns", id="many columns"
+        ),
+    ],
+)
+def test_what_grows_is_refused_before_it_has_grown(given: str, said: str) -> None:
+    """The first of these took 1.4 GB, the last 0.5 GB."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError, match=said) as refused:
+            read_prompt_set(given)
+        used = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert used < 16 * 2**20
+    assert len(str(refused.value)) < 400
+
+
+def test_rows_are_made_as_many_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the largest template: 64 slots, and 500 rows; where all rows are the same there is an end too."""
+    tried, made = [], prompt_sets._slots
+    monkeypatch.setattr(prompt_sets, "_slots", lambda *given: tried.append(1) or made(*given))
+    words = {f"w{n}": [f"{n}.{m}" for m in range(31)] for n in range(64)}
+    rows = template_rows({"clean": "".join(f"{{{name}}}" for name in words)}, words, MOST)
+    assert len(rows) == len(tried) == MOST
+    tried.clear()
+    same = {f"w{n}": [" " * m for m in range(1, 4)] for n in range(20)}
+    assert len(template_rows({"clean": "a", "target": "".join(f"{{{name}}}" for name in same)}, same, MOST)) < MOST
+    assert len(tried) == 20 * MOST
+
+
+def test_the_runs_of_one_prompt_at_a_time_are_kept(stories, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, most = [], []
+    trace = type(stories).trace
+
+    def traced(self, *given, **more):
+        found = trace(self, *given, **more)
+        runs.append(weakref.ref(found))
+        most.append(sum(run() is not None for run in runs))
+        return found
+
+    monkeypatch.setattr(type(stories), "trace", traced)
+    found = over_prompts(stories, PromptSet("whose", ROWS * 5), "attribution")
+    assert len(found.rows) == 15
+    assert len(most) == 30
+    assert max(most) <= 6  # two of the first, of the one that is measured, and of the one that is read
+
+
+def test_work_on_a_set_is_heard_of_and_ended_at_each_prompt(stories) -> None:
+    told = []
+
+    def heard(done: int, of: int) -> None:
+        told.append((done, of))
+        if len(told) == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        over_prompts(stories, PromptSet("whose", (PromptRow("x " * 300), *ROWS)), "attribution", heard=heard)
+    assert told == [(2000, 4000), (3000, 4000)]  # the one that is too long counts
 
 
 LEAST_RIGHT = {"reference": 0.75}

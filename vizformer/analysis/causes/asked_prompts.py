@@ -1,5 +1,6 @@
 """What a model makes of the rows of a set of prompts: runs, and the tokens with which the answers begin."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vizformer.analysis.causes.prompt_pairs import PromptPair, log_odds
@@ -107,15 +108,23 @@ def _first_id(checkpoint: Checkpoint, row: PromptRow, word: str) -> int | None:
 def read_rows(
     checkpoint: Checkpoint, prompts: PromptSet, *, paired: bool = False
 ) -> tuple[list[Asked], list[tuple[int, Message]]]:
-    """The rows of a set that a model can read, at least LEAST, and why it cannot read the others.
+    """The rows of a set that a model can read, at least LEAST, and why it cannot read the others; see `each_row`."""
+    refused = list[tuple[int, Message]]()
+    return list(each_row(checkpoint, prompts, refused, paired=paired)), refused
+
+
+def each_row(
+    checkpoint: Checkpoint, prompts: PromptSet, refused: list[tuple[int, Message]], *, paired: bool = False
+) -> Iterator[Asked]:
+    """The rows of a set that a model can read, each run when it is asked for: a run of 256 tokens takes 10 MB and more.
 
     Args:
+        refused: to which the numbers of the other rows are added, and why it cannot read them.
         paired: only those with two prompts that can be compared.
 
     Raises:
-        TraceError: fewer.
+        TraceError: fewer than LEAST, said after the last one.
     """
-    found, refused = list[Asked](), list[tuple[int, Message]]()
     for number, row in enumerate(prompts.rows):
         try:
             one = ask(checkpoint, row, number)
@@ -124,11 +133,11 @@ def read_rows(
         except TraceError as error:
             refused.append((number, error.message))
         else:
-            found.append(one)
-    if len(found) < LEAST:
+            yield one
+            del one
+    if (n := len(prompts.rows) - len(refused)) < LEAST:
         raise TraceError(
             "Of this set the model can read {n} prompts, and a mean needs two. Of the first other one: {why}",
-            n=len(found),
+            n=n,
             why=refused[0][1],
         )
-    return found, refused

@@ -12,6 +12,9 @@ one would be right.  A set is read from CSV, from JSON, or made of a template wi
 
 `{name}`, `{name.2}`, ... are different words of one list; `a|b` are several right (or wrong) answers.
 
+How long the texts of a template can become, and how many words a row takes, is worked out before any row is made; rows are
+made one by one, as many as are asked for.
+
 Source: Wang et al. 2022, "Interpretability in the Wild" (prompts made of templates, a corrupted one beside each).
 """
 
@@ -33,9 +36,15 @@ from vizformer.errors import TraceError
 LARGEST = 2**20  # bytes of a file
 LEAST, MOST = 2, 500  # rows
 MOST_CHARACTERS = 2_000  # of a text in a row
+MOST_COLUMNS = 64  # of a table
+MOST_SLOTS = 64  # of a template in all its texts, its lists of words, and the words that one of its rows takes
+MOST_WORDS = 2_000  # of all lists of a template
 MOST_MADE = 50  # rows that a template makes where it does not say `count: ...`
 SEED = 0  # of which rows a template makes, where there are more
-_SLOT = re.compile(r"\{([\w-]+)(?:\.(\d{1,2}))?\}")
+_TRIES = 20  # drawn for each row that is wanted, of which some are the same
+_QUOTED = 80  # characters of a line that is wrong
+_SLOT = re.compile(r"\{([\w-]+)(?:\.(\d+))?\}")
+_HALF = re.compile("[\ud800-\udfff]")  # of a character that JSON writes as two
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,10 @@ class PromptSet:
                 raise TraceError(
                     "A text in row {at} is longer than {most} characters. Shorten it.", at=at, most=MOST_CHARACTERS
                 )
+            if any(map(_HALF.search, astuple(row))):
+                raise TraceError(
+                    "A text in row {at} has half of a character (U+D800 to U+DFFF). Write the whole one.", at=at
+                )
 
 
 def read_prompt_set(source: str | bytes | Path, name: str = "prompts") -> PromptSet:
@@ -129,7 +142,19 @@ def _json(text: str) -> list[Any]:
 
 def _csv(text: str) -> list[Any]:
     try:
-        return list(itertools.islice(csv.DictReader(io.StringIO(text), skipinitialspace=True), MOST + 1))
+        lines = csv.reader(io.StringIO(text), skipinitialspace=True)
+        names = next(lines, [])
+        if len(names) > MOST_COLUMNS:
+            raise TraceError(
+                "A table of prompts has at most {most} columns; this one has {n:,}. Keep these: {names}.",
+                most=MOST_COLUMNS,
+                n=len(names),
+                names=", ".join(COLUMNS),
+            )
+        filled = (line for line in lines if line)
+        return [
+            dict.fromkeys(names) | dict(zip(names, line, strict=False)) for line in itertools.islice(filled, MOST + 1)
+        ]
     except csv.Error as error:
         raise TraceError("This table cannot be read: {error}.", error=str(error)) from error
 
@@ -153,21 +178,39 @@ def _rows_of(found: Sequence[Any]) -> Iterator[PromptRow]:
 def _made(text: str) -> tuple[PromptRow, ...]:
     """The rows of a template: all ways of filling its slots, or so many of them, drawn."""
     given = dict[str, str]()
-    for line in text.splitlines():
-        name, colon, value = line.partition(":")
-        if line.strip() and (not colon or name.strip() in given):
+    for line in filter(str.strip, text.splitlines()):
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or name in given:
             raise TraceError(
-                "A template has lines such as “clean: The {{boy}} lost” and “boy: boy, man”; not {line}.", line=line
+                "A template has lines such as “clean: The {{boy}} lost” and “boy: boy, man”; not {line}.",
+                line=line if len(line) <= _QUOTED else line[: _QUOTED - 1] + "…",
             )
-        given[name.strip()] = value.strip()
-    given.pop("", None)
+        given[name] = value
+        if len(given) > len(COLUMNS) + 1 + MOST_SLOTS:
+            raise TraceError("A template has at most {most} lists of words. Take some out.", most=MOST_SLOTS)
     template = {name: given.pop(name, "") for name in COLUMNS}
     count = given.pop("count", str(MOST_MADE))
+    if not (count.isdecimal() and len(count) <= len(str(MOST)) and LEAST <= int(count) <= MOST):
+        raise TraceError(
+            "The line “count: ...” says how many prompts are made: a whole number from {least} to {most}.",
+            least=LEAST,
+            most=MOST,
+        )
+    _check_words(sum(1 + said.count(",") + said.count("，") for said in given.values()))
     words = {
         name: tuple(dict.fromkeys(filter(None, map(str.strip, re.split("[,，]", said)))))
         for name, said in given.items()
     }
-    return template_rows(template, words, min(int(count), MOST) if count.isdecimal() else MOST_MADE)
+    return template_rows(template, words, int(count))
+
+
+def _check_words(n: int) -> None:
+    if n > MOST_WORDS:
+        raise TraceError(
+            "A template has at most {most:,} words in its lists; this one has {n:,}. Take some out.",
+            most=MOST_WORDS,
+            n=n,
+        )
 
 
 def template_rows(
@@ -176,13 +219,12 @@ def template_rows(
     """The rows of a template, see the module: all ways of filling its slots if they are at most `count`, else so many drawn.
 
     Raises:
-        TraceError: a slot without words, or with fewer words than it takes different ones.
+        TraceError: a slot without words, or with fewer words than it takes different ones; too many slots or words, or a
+            text that can become longer than MOST_CHARACTERS.
     """
-    slots = sorted({(name, int(n or 1)) for value in template.values() for name, n in _SLOT.findall(value)})
-    for name, n in slots:
-        if len(words.get(name, ())) < n:
-            raise TraceError("The template needs {n} words for {{{name}}}: write a line “{name}: ...”.", n=n, name=name)
-    most = {name: max(n for other, n in slots if other == name) for name, _ in slots}
+    _check_words(sum(map(len, words.values())))
+    most = _words_taken(template, words)
+    _check_lengths(template, words)
     ways = 1
     for name, n in most.items():
         for taken in range(n):
@@ -194,15 +236,65 @@ def template_rows(
     else:
         rng = random.Random(seed)
         filled = (
-            _slots(most, [tuple(rng.sample(list(words[name]), n)) for name, n in most.items()])
-            for _ in range(20 * count)
+            _slots(most, [tuple(rng.sample(words[name], n)) for name, n in most.items()]) for _ in range(_TRIES * count)
         )
 
     def fill(value: str, by: Mapping[tuple[str, int], str]) -> str:
         return _SLOT.sub(lambda found: by[found[1], int(found[2] or 1)], value)
 
-    rows = dict.fromkeys(PromptRow(**{name: fill(value, by) for name, value in template.items()}) for by in filled)
-    return tuple(itertools.islice(rows, count))
+    rows = dict[PromptRow, None]()
+    for by in filled:
+        rows[PromptRow(**{name: fill(value, by) for name, value in template.items()})] = None
+        if len(rows) == count:
+            break
+    return tuple(rows)
+
+
+def _words_taken(template: Mapping[str, str], words: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How many different words of each list a row takes."""
+    slots = list[tuple[str, int]]()
+    for value in template.values():
+        for found in _SLOT.finditer(value):
+            name, number = found[1], found[2] or "1"
+            if len(number) > len(str(MOST_SLOTS)) or not 1 <= int(number) <= MOST_SLOTS:
+                raise TraceError(
+                    "{slot} is no slot of a template: different words of one list are {{{name}}}, {{{name}.2}} and so on, "
+                    "up to {most}.",
+                    slot=found[0][:_QUOTED],
+                    name=name[:_QUOTED],
+                    most=MOST_SLOTS,
+                )
+            slots.append((name, int(number)))
+            if len(slots) > MOST_SLOTS:
+                raise TraceError("The texts of a template have at most {most} slots. Take some out.", most=MOST_SLOTS)
+    for name, n in sorted(set(slots)):
+        if len(words.get(name, ())) < n:
+            raise TraceError(
+                "The template needs {n} words for {{{name}}}: write a line “{name}: ...”.", n=n, name=name[:_QUOTED]
+            )
+    most = {name: max(n for other, n in slots if other == name) for name, _ in sorted(slots)}
+    if sum(most.values()) > MOST_SLOTS:
+        raise TraceError(
+            "A prompt of this template takes {n} words; at most {most} are taken.",
+            n=sum(most.values()),
+            most=MOST_SLOTS,
+        )
+    return most
+
+
+def _check_lengths(template: Mapping[str, str], words: Mapping[str, Sequence[str]]) -> None:
+    """How long each text becomes with the longest word in every slot, without making it."""
+    longest = {name: max(map(len, listed), default=0) for name, listed in words.items()}
+    for column, value in template.items():
+        n = len(value) + sum(longest[found[1]] - len(found[0]) for found in _SLOT.finditer(value))
+        if n > MOST_CHARACTERS:
+            raise TraceError(
+                "The text “{column}” of the template becomes up to {n:,} characters long; at most {most:,} are read. "
+                "Shorten it, or its words.",
+                column=column,
+                n=n,
+                most=MOST_CHARACTERS,
+            )
 
 
 def _slots(most: Mapping[str, int], chosen: Sequence[tuple[str, ...]]) -> dict[tuple[str, int], str]:

@@ -16,6 +16,7 @@ Source: Efron 1979, "Bootstrap Methods: Another Look at the Jackknife"; Wang et 
 section 3 (effects as means over prompts); Zhang & Nanda 2023 (which value is put in a part's place).
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -27,7 +28,7 @@ from numpy import ndarray
 from vizformer.analysis.attribution.direct import logit_attribution
 from vizformer.analysis.attribution.score_writers import Side, Writer, score_split
 from vizformer.analysis.causes.ablation import Part, edit_without, parts_of, patch_in_place
-from vizformer.analysis.causes.asked_prompts import Asked, read_rows
+from vizformer.analysis.causes.asked_prompts import Asked, each_row
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.part_outputs import draw_outputs, mean_outputs, outputs_of
 from vizformer.analysis.causes.patching import recovered_by
@@ -143,21 +144,23 @@ def over_prompts(
         raise TraceError(
             "There is no measure called {name}. There are: {known}.", name=measure, known=", ".join(MEASURES)
         )
-    asked, refused = read_rows(checkpoint, prompts, paired=measure in PAIRED)
-    wanted: Sequence[Part] = parts_of(asked[0].clean) if parts is None else parts
-    edit_without(wanted).check(asked[0].clean.editable())
+    refused = list[tuple[int, Message]]()
+    asked = each_row(checkpoint, prompts, refused, paired=measure in PAIRED)
+    first = next(asked)
+    wanted: Sequence[Part] = parts_of(first.clean) if parts is None else parts
+    edit_without(wanted).check(first.clean.editable())
     if measure in ("mean", "resample") and not texts:
         raise TraceError("There is no other text from which outputs could be taken.")
     means = mean_outputs(checkpoint, texts) if measure == "mean" else {}
     others = [outputs_of(checkpoint, trace) for trace in texts] if measure == "resample" else []
     split: list[dict[Writer, float]] = []
-    values = list[ndarray]()
+    values, numbers, odds = list[ndarray](), list[int](), list[float]()
 
     def told(of_row: int, runs: int) -> None:
         if heard is not None:
-            heard(1000 * (len(values) + len(split)) + 1000 * of_row // runs, 1000 * len(asked))
+            heard(1000 * (len(numbers) + len(refused)) + 1000 * of_row // runs, 1000 * len(prompts.rows))
 
-    for one in asked:
+    for one in itertools.chain([first], asked):
         if measure == "attribution":
             values.append(_attributed(checkpoint, one, wanted))
         elif measure == "patching":
@@ -173,14 +176,15 @@ def over_prompts(
             values.append(_without(checkpoint, one, runs, told).reshape(len(wanted), -1).mean(1))
         else:
             values.append(_without(checkpoint, one, [edit_without([part], means).patches for part in wanted], told))
+        numbers.append(one.number)
+        odds.append(one.odds)
         told(0, 1)
     found: tuple[Part | Writer, ...] = tuple(wanted)
     if measure == "splits":
         found = tuple(dict.fromkeys(writer for row in split for writer in row))
         values = [np.array([row.get(writer, 0.0) for writer in found]) for row in split]  # type: ignore[arg-type]
-    rows, numbers = tuple(prompts.rows[one.number] for one in asked), tuple(one.number for one in asked)
-    odds = np.array([one.odds for one in asked])
-    return SetEffects(measure, found, np.stack(values), rows, numbers, odds, tuple(refused))
+    rows = tuple(prompts.rows[number] for number in numbers)
+    return SetEffects(measure, found, np.stack(values), rows, tuple(numbers), np.array(odds), tuple(refused))
 
 
 def _without(

@@ -16,6 +16,7 @@ from vizformer.errors import TraceError
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if.set_cost import cost
 from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import ablated_parts
@@ -111,12 +112,12 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
 
 def measured(subject: Subject, model: Subject, prompts: PromptSet) -> Circuits | None:
     """The circuits; None until they are wanted, or where they take too long."""
-    runs = len(prompts.rows) * (3 * STEPS + MOST_SIZES * (1 + DRAWS) + MOST_LISTED)
-    length = len(subject.checkpoint.encode(prompts.rows[0].clean))
+    of_row = 3 * STEPS + MOST_SIZES * (1 + DRAWS) + MOST_LISTED
+    runs = len(prompts.rows) * of_row
     return watched_work.bounded(
         circuits,
         (model, prompts),
-        cost=3 * watched_work.cost(subject, runs, length),  # each head has a row of its own to project
+        cost=3 * cost(model, prompts, of_row),  # each head has a row of its own to project
         too_long=_(
             "Following the edges takes too long here ({n} runs): choose a smaller model. In Python: "
             "vf.analysis.edge_scores.",

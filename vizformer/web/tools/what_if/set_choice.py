@@ -19,7 +19,7 @@ EXAMPLE = (
 )
 
 
-@cached
+@cached(refusals=lambda text: True)
 def read(text: str) -> PromptSet:
     """What somebody has written or pasted."""
     return read_prompt_set(text, OWN)

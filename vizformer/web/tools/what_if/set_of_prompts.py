@@ -17,6 +17,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.circuit_edges import draw_circuit
 from vizformer.web.tools.what_if.set_choice import OWN, chosen_name, own_set, what_is_measured
+from vizformer.web.tools.what_if.set_cost import cost
 from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
 from vizformer.web.widgets import in_python, strongest_parts, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_the_largest, more
@@ -87,11 +88,10 @@ def measured(
     """The effects; None until they are wanted, or where they take too long."""
     of_row = 6 if measure == "attribution" else len(computations.parts(subject)) * (5 if measure == "resample" else 1)
     runs = len(prompts.rows) * of_row
-    length = len(subject.checkpoint.encode(prompts.rows[0].clean))
     return watched_work.bounded(
         effects,
         (model, prompts, measure, texts),
-        cost=0.5 * watched_work.cost(subject, runs, length),  # a run begins at its part: half of it on average
+        cost=cost(model, prompts, of_row // 2),  # a run begins at its part: half of it on average
         too_long=_(
             "That takes too long here ({n} runs): give fewer prompts, or choose a smaller model. In Python: "
             "vf.analysis.over_prompts.",
