@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.generation import GenerationStep, Sampling, leading_candidates, stream
+from vizformer.generation import GenerationStep, NextToken, Sampling, leading_candidates, stream
 
 LOOSE = Sampling(temperature=1.5, top_k=12, top_p=0.9, seed=3)
 
@@ -29,9 +29,13 @@ def test_every_row_is_that_of_its_step():
         assert ids[:3].tolist() == step.probabilities.topk(3).indices.tolist()
 
 
+def chosen_from(probabilities):
+    return lambda: NextToken(probabilities, probabilities, torch.zeros(len(probabilities), dtype=torch.uint8))
+
+
 def test_a_chosen_token_that_is_not_probable_takes_the_last_row():
     probabilities = torch.tensor([0.1, 0.5, 0.3, 0.06, 0.04])
-    step = GenerationStep(4, probabilities, probabilities, torch.zeros(5, dtype=torch.uint8), 1, 0, by_hand=True)
+    step = GenerationStep(4, chosen_from(probabilities), 1, 0, by_hand=True)
     found = leading_candidates([step], count=3)
     assert found.candidates.tolist() == [[1, 2, 4]]
     assert found.before[0].tolist() == pytest.approx([0.5, 0.3, 0.04])
@@ -39,7 +43,7 @@ def test_a_chosen_token_that_is_not_probable_takes_the_last_row():
 
 def test_a_small_vocabulary_is_shown_whole():
     probabilities = torch.tensor([0.2, 0.8])
-    step = GenerationStep(1, probabilities, probabilities, torch.zeros(2, dtype=torch.uint8), 1, 0)
+    step = GenerationStep(1, chosen_from(probabilities), 1, 0)
     assert leading_candidates([step]).candidates.tolist() == [[1, 0]]
 
 
@@ -63,5 +67,5 @@ def test_the_first_steps_are_those_of_a_text_that_ends_there():
 
 def test_of_equally_probable_tokens_the_first_ones_are_seen():
     probabilities = torch.tensor([0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.1])
-    step = GenerationStep(3, probabilities, probabilities, torch.zeros(7, dtype=torch.uint8), 1, 0)
+    step = GenerationStep(3, chosen_from(probabilities), 1, 0)
     assert leading_candidates([step], count=4).candidates.tolist() == [[3, 1, 0, 2]]

@@ -17,6 +17,7 @@ from tests.components.test_mount import sent
 from tests.test_words import leaves
 from vizformer.assets import asset
 from vizformer.checkpoints import save
+from vizformer.components import stations as component
 from vizformer.components.stations import Ask, Bars, Box, Grid, Show, Station, Turn
 from vizformer.exercises.folder import NOTEBOOK, contents
 from vizformer.exercises.path import TASKS, exercise
@@ -254,9 +255,9 @@ def test_the_network_opens_down_to_one_product() -> None:
 def test_the_whole_model_stands_beside_each_part_and_its_place_is_lit() -> None:
     for case in CASES:
         about = subject(*case)
-        data = json.loads(beside._packed(about, "en", "layer"))
+        data = json.loads(beside._drawing(about.model, "en", "layer"))
         names = {box["station"] for box in data["model"]}
-        assert [box["station"] for box in data["model"] if box["inside"]] == ["layer"]
+        assert [box["station"] for box in data["model"] if box["opens"]] == ["layer"]
         entries = [beside.leads_to(name, sentence.Sentence(about))[0] for name in names]
         assert all(entry in sitemap.COURSE for entry in entries)
         parts = {entry.url: lesson_words.parts(entry.url, "en") for entry in sitemap.COURSE}
@@ -272,9 +273,21 @@ def test_the_drawing_lights_what_a_part_is_about_and_nothing_where_that_is_no_bo
     about = subject(*CHINESE)
     for place, lit in (("errors/waves", ["places"]), ("errors/after", ["mask"]), ("costs/results", [])):
         here = beside.PLACES.get(place, beside.PLACES[place.partition("/")[0]])
-        data = json.loads(beside._packed(about, "en", here))["model"]
+        data = json.loads(beside._drawing(about.model, "en", here))["model"]
         assert [box["station"] for box in data if here in box["lit_at"]] == lit
-        assert any(box["inside"] for box in data) == (lit == ["mask"])
+        assert any(box["opens"] for box in data) == (lit == ["mask"])
+
+
+def test_what_can_be_opened_has_something_inside_and_is_that_of_the_path() -> None:
+    for case in CASES:
+        about = subject(*case)
+        whole = {box.station: component.pack_inside(box.inside) for box in drawing(case) if box.inside}
+        for here in {*beside.PLACES.values()}:
+            data = json.loads(beside._drawing(about.model, "en", here))["model"]
+            if opens := [box["station"] for box in data if box["opens"]]:
+                found = beside._inside_text(about, "en", here)
+                assert json.loads(found)["steps"]
+                assert found == whole[opens[0]]
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

@@ -9,7 +9,7 @@ are packed into one text, which a page can keep: what is sent again with each ru
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ _WRITTEN = (2, 3)  # decimals: in a cell, and when one points at it
 
 _COMPONENT = _mount.Component("stations")
 _MODEL = _mount.Component("whole_model", sheet="stations")
+_OF_DRAWING, _OF_INSIDE = ("model", "open", "close"), ("press", "blocked", "cell", "number")  # the words of each
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,7 @@ class Box:
     starts: str = ""  # whether a new group of boxes begins with it, and what that is called ("3 times"); else empty
     inside: Sequence[Inside] = ()  # what opens when it is pressed while it is lit
     minutes: float = 0  # how long that takes
+    opens: bool = False  # whether something does of which `inside` is sent only then
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,8 @@ def pack(
         "model": [
             {
                 **{name: value for name, value in vars(box).items() if name != "inside"},
-                "inside": [{**vars(one), "grid": _frame([one.grid])} for one in box.inside],
+                "opens": bool(box.inside),
+                "inside": _opened(box.inside),
             }
             for box in model
         ],
@@ -231,7 +234,31 @@ def pack(
         "next_day": NEXT_DAY,
         "words": {**spoken(ENGLISH), **(words or {})},
     }
-    return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))
+    return Packed(tuple(station.name for station in stations), _as_text(data))
+
+
+def pack_model(model: Sequence[Box], *, words: Mapping[str, str]) -> str:
+    """Makes of the boxes alone what is sent: the same for every text, as what is inside them is not in it."""
+    boxes = [{name: value for name, value in vars(box).items() if name not in ("inside", "minutes")} for box in model]
+    return _as_text({"model": boxes, "words": dict(_words(_OF_DRAWING), **words)})
+
+
+def pack_inside(inside: Sequence[Inside]) -> str:
+    """Makes of what is inside a box what is sent when it is opened."""
+    return _as_text({"steps": _opened(inside), "words": _words(_OF_INSIDE)})
+
+
+def _opened(inside: Sequence[Inside]) -> list[dict[str, Any]]:
+    return [{**vars(one), "grid": _frame([one.grid])} for one in inside]
+
+
+def _words(names: Sequence[str]) -> dict[str, str]:
+    said = spoken(ENGLISH)
+    return {name: said[name] for name in names}
+
+
+def _as_text(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False)
 
 
 def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
@@ -244,10 +271,18 @@ def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
     return gone
 
 
-def mount_model(content: str, *, here: str, key: str) -> str | None:
-    """Shows the drawing of the model alone, the boxes of `here` lit; the station of a box that was pressed, once."""
-    _MODEL.mount({"content": content, "at": here}, key=key)
-    names = (box["station"] for box in json.loads(content)["model"]) if (report := _news(key)) else ()
+def mount_model(content: str, *, here: str, of: str, inside: Callable[[], str], key: str) -> str | None:
+    """Shows the drawing of the model alone, the boxes of `here` lit; the station of a box that was pressed, once.
+
+    `inside`: makes what is in the lit box (`pack_inside`); asked for while a reader has it open, and only then.
+    `of`: names what that is about; what was opened about something else is closed.
+    """
+    said = _mount.reported(key).get("selected")
+    opened = isinstance(said, Mapping) and said.get("opened") == of
+    _MODEL.mount({"content": content, "at": here, "of": of, "inside": inside() if opened else ""}, key=key)
+    if not (report := _news(key)):
+        return None
+    names = (box["station"] for box in json.loads(content)["model"])
     return next((name for name in names if name == report.get("station")), None)
 
 

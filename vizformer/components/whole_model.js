@@ -8,59 +8,72 @@ import { drawModel, isOpened } from "./js/model_drawing.js";
 import { drawInside } from "./js/opened_box.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { PathData, SentStations } from "./js/station_types.d.ts" */
+/** @import { ModelData, OpenedData, SentModel } from "./js/station_types.d.ts" */
 
 class WholeModel {
-  /** @type {PathData} */ data;
+  /** @type {ModelData} */ data;
   content = "";
   here = "";
-  /** @type {{ box: number, step: number } | null} */ opened = null;
+  of = "";  // what the drawing is about
+  inside = "";
+  /** @type {OpenedData | null} */ opened = null;  // what is in the lit box, which is sent when it is pressed
+  closed = false;  // whether the reader has closed it, and the server has not heard of it yet
+  step = 0;
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
     this.root = element("section", "vf-stations vf-whole");
     this.drawing = element("nav", "vf-stations-model");
-    this.inside = element("div", "vf-stations-aside");
-    this.root.append(this.drawing, this.inside);
+    this.look = element("div", "vf-stations-aside");
+    this.root.append(this.drawing, this.look);
     parent.append(this.root);
   }
 
-  /** @param {Component<SentStations>} component */
+  /** @param {Component<SentModel>} component */
   update({ data, setStateValue }) {
     this.send = setStateValue;
     if (data.content !== this.content) this.data = JSON.parse(data.content);
-    if (data.content !== this.content || data.at !== this.here) this.opened = null;
+    if (data.inside !== this.inside) this.step = 0;
     this.content = data.content;
     this.here = data.at;
+    this.of = data.of;
+    this.inside = data.inside;
+    if (!data.inside) this.closed = false;
+    this.opened = data.inside && !this.closed ? JSON.parse(data.inside) : null;
     this.show();
   }
 
   show() {
-    const { model, words } = this.data;
+    const { opened } = this, { model, words } = this.data;
     drawModel(this.drawing, model, this.here, words, (part) => {
-      if (isOpened(part, this.here)) this.look(model.indexOf(part), 0);
-      else if (this.send) this.send("selected", { station: part.station, seq: Date.now() });
+      this.closed = false;
+      this.tell(isOpened(part, this.here) ? { opened: this.of } : { station: part.station });
     });
-    this.drawing.hidden = this.opened !== null;
-    this.inside.hidden = this.opened === null;
-    if (!this.opened) return;
-    const { box, step } = this.opened;
-    this.inside.replaceChildren(...drawInside(model[box], step, {
+    const box = model.find((part) => isOpened(part, this.here));
+    const isOpen = opened !== null && opened.steps.length > 0 && box !== undefined;
+    this.drawing.hidden = isOpen;
+    this.look.hidden = !isOpen;
+    if (!isOpen) return;
+    this.look.replaceChildren(...drawInside({ title: box.title, inside: opened.steps }, this.step, {
       theme: readTheme(this.root),
-      words,
-      room: this.inside.clientWidth,
-      go: (to) => this.look(box, to),
+      words: { ...words, ...opened.words },
+      room: this.look.clientWidth,
+      go: (to) => {
+        this.step = to;
+        this.show();
+      },
       close: () => {
         this.opened = null;
+        this.closed = true;
         this.show();
+        this.tell({ opened: "" });
       },
     }));
   }
 
-  /** @param {number} box @param {number} step */
-  look(box, step) {
-    this.opened = { box, step };
-    this.show();
+  /** @param {{ opened: string } | { station: string }} said */
+  tell(said) {
+    if (this.send) this.send("selected", { ...said, seq: Date.now() });
   }
 
   close() {
@@ -68,7 +81,7 @@ class WholeModel {
   }
 }
 
-/** @param {Component<SentStations>} component */
+/** @param {Component<SentModel>} component */
 export default function whole_model(component) {
   return present(WholeModel, component);
 }

@@ -122,11 +122,7 @@ def next_token(
     """
     scores = logits.float()  # [vocab_size]
     probabilities = torch.softmax(scores, dim=-1)
-    if not math.isfinite(float(probabilities[0])):  # one NaN makes all of them NaN
-        raise GenerationError(
-            "The model's logits are not numbers: a number set by hand is too large, the weights are damaged, the "
-            "training diverged, or float16 is too narrow for it."
-        )
+    _check_finite(probabilities[0])  # one NaN makes all of them NaN
     scores = penalised(scores, previous, sampling.repetition_penalty)
     if never is not None:
         scores = scores.index_fill(0, torch.tensor([never], device=scores.device), -torch.inf)
@@ -146,6 +142,27 @@ def next_token(
         cut[never] = Cut.NEVER
     filtered = tempered.masked_fill(cut > 0, 0.0)
     return NextToken(probabilities, (filtered / filtered.sum()).float(), cut)
+
+
+def best_token(logits: Tensor, *, never: int | None = None) -> int:
+    """argmax of the logits [vocab_size] without `never`: what `next_token` leaves at temperature 0, without a distribution.
+
+    Raises:
+        GenerationError: logits that are not numbers.
+    """
+    best = logits.max(dim=-1)
+    _check_finite(best.values)  # NaN is larger than any number here
+    if never is None or int(best.indices) != never:
+        return int(best.indices)
+    return int(logits.index_fill(0, torch.tensor([never], device=logits.device), -torch.inf).argmax())
+
+
+def _check_finite(number: Tensor) -> None:
+    if not math.isfinite(float(number)):
+        raise GenerationError(
+            "The model's logits are not numbers: a number set by hand is too large, the weights are damaged, the "
+            "training diverged, or float16 is too narrow for it."
+        )
 
 
 def penalised(logits: Tensor, previous: Sequence[int], penalty: float) -> Tensor:

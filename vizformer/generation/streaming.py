@@ -1,14 +1,15 @@
 """Generation one token at a time: a stream of steps, each with the distribution that its token was chosen from."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from vizformer.errors import GenerationError
-from vizformer.generation.sampling import GREEDY, Sampling, draw, next_token
+from vizformer.generation.sampling import GREEDY, NextToken, Sampling, best_token, draw, next_token
 from vizformer.model import Cache, Edit, Transformer
 
 End = Literal["eos", "limit", "context"]
@@ -20,9 +21,7 @@ class GenerationStep:
 
     Attributes:
         id: the token.
-        probabilities: what the model said, softmax(logits) [vocab_size].
-        filtered: what was drawn from, after penalty, temperature and cuts [vocab_size].
-        cut: what took each token out, `vizformer.generation.Cut` as uint8 [vocab_size].
+        choice: computes what it was chosen from; called once, when somebody looks.
         length: positions that the decoder had read when it chose.
         cache_bytes: keys and values kept of them (and of the encoder's memory); 0 without a cache.
         by_hand: whether the token was given (`instead`) and not the model's choice.
@@ -30,13 +29,31 @@ class GenerationStep:
     """
 
     id: int
-    probabilities: Tensor
-    filtered: Tensor
-    cut: Tensor
+    choice: Callable[[], NextToken] = field(repr=False, compare=False)
     length: int
     cache_bytes: int
     by_hand: bool = False
     end: End | None = None
+
+    @property
+    def probabilities(self) -> Tensor:
+        """What the model said, softmax(logits) [vocab_size]."""
+        return self._chosen_from.probabilities
+
+    @property
+    def filtered(self) -> Tensor:
+        """What was drawn from, after penalty, temperature and cuts [vocab_size]."""
+        return self._chosen_from.filtered
+
+    @property
+    def cut(self) -> Tensor:
+        """What took each token out, `vizformer.generation.Cut` as uint8 [vocab_size]."""
+        return self._chosen_from.cut
+
+    @cached_property
+    def _chosen_from(self) -> NextToken:
+        with torch.inference_mode():
+            return self.choice()
 
 
 @torch.inference_mode()
@@ -80,8 +97,14 @@ def stream(
     for number in range(min(max_new, room)):
         new = torch.tensor([ids if cache is None else ids[cache.length :]], dtype=torch.long, device=device)
         x = model.decode(new, memory, edit=edit, cache=cache)  # [1, n_new, d_model]
-        choice = next_token(model.logits(x[0, -1]), ids, sampling, never=config.never_written)
-        id = int(choice.filtered.argmax()) if sampling.is_greedy else draw(choice.filtered, generator)
+        logits, never = model.logits(x[0, -1]), config.never_written  # [vocab_size]
+        choice = partial(next_token, logits, tuple(ids), sampling, never=never)
+        if sampling.is_greedy and sampling.repetition_penalty == 1:
+            id = best_token(logits, never=never)
+        else:
+            drawn = choice()
+            choice = partial(_same, drawn)
+            id = int(drawn.filtered.argmax()) if sampling.is_greedy else draw(drawn.filtered, generator)
         id = instead.get(number, id)
         length = len(ids)
         ids.append(id)
@@ -91,10 +114,14 @@ def stream(
         elif number + 1 == min(max_new, room):
             end = "context" if room <= max_new else "limit"
         yield GenerationStep(
-            id, *choice, length, 0 if cache is None else cache.nbytes, by_hand=number in instead, end=end
+            id, choice, length, 0 if cache is None else cache.nbytes, by_hand=number in instead, end=end
         )
         if end is not None:
             return
+
+
+def _same(drawn: NextToken) -> NextToken:
+    return drawn
 
 
 def _checked(instead: Mapping[int, int], vocab_size: int) -> Mapping[int, int]:

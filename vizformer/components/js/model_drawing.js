@@ -11,7 +11,7 @@ import { fill } from "./text.js";
 // Whether a press looks into the box: it is lit, and there is something inside.
 /** @param {BoxData} part @param {string} here the name of the station */
 export function isOpened(part, here) {
-  return part.lit_at.includes(here) && part.inside.length > 0;
+  return part.lit_at.includes(here) && part.opens;
 }
 
 /**

@@ -6,10 +6,10 @@ import { drawFrame } from "./station_parts.js";
 import { plainButton } from "./station_questions.js";
 
 /** @import { Theme, Words } from "./types.d.ts" */
-/** @import { BoxData } from "./station_types.d.ts" */
+/** @import { InsideData } from "./station_types.d.ts" */
 
 /**
- * @param {BoxData} box
+ * @param {{ title: string, inside: InsideData[] }} box
  * @param {number} at the step that is shown
  * @param {{ theme: Theme, words: Words, room: number, go: (step: number) => void, close: () => void }} how
  */

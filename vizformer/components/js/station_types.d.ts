@@ -72,9 +72,16 @@ export interface BoxData {
   column: number;
   lit_at: string[];
   starts: string;
+  /** Whether something opens where it is lit. */
+  opens: boolean;
   inside: InsideData[];
   minutes: number;
 }
+
+/** The drawing of the model alone, and what is in its lit box: a ModelData and an OpenedData as JSON; "" where it is closed. */
+export interface SentModel extends Sent<null> { content: string; at: string; of: string; inside: string }
+export interface ModelData { model: BoxData[]; words: Words }
+export interface OpenedData { steps: InsideData[]; words: Words }
 
 export interface SentStations extends Sent<null> {
   /** A PathData as JSON. */

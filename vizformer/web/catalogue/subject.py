@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vizformer import generation
@@ -16,7 +17,7 @@ from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
     from vizformer.checkpoints import Opened
-    from vizformer.generation import Candidates
+    from vizformer.generation import Candidates, End
     from vizformer.model import Trace
     from vizformer.text import Token
 
@@ -91,22 +92,45 @@ def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
     edit, heard, loaded = edits.edit(subject.edited), _HEARD.get(), subject.checkpoint
     if subject.writes_its_target:
-        ids = [*subject.config.start_ids, *(id for id in written(subject).ids if id != subject.config.eos_id)]
+        ids = [*subject.config.start_ids, *(id for id in generated(subject).ids if id != subject.config.eos_id)]
         return loaded.trace(subject.text, target_ids=ids, heard=heard)
     return loaded.trace(subject.text, target=subject.target or None, edit=edit, heard=heard)
 
 
-@cached
-def written(subject: Subject) -> "Candidates":
-    """What a model that `writes_its_target` writes, with the leading candidates of every token.
+@dataclass(frozen=True)
+class Generated:
+    """A text that a model wrote: the id of each token, the end mark among them, and why it ends."""
 
-    It is the target that `Checkpoint.trace` would generate: written once for the trace and for the pages that show how it
-    came.
-    """
+    ids: tuple[int, ...]
+    end: "End | None"
+
+
+@cached
+def generated(subject: Subject) -> Generated:
+    """What a model that `writes_its_target` writes: the target that `Checkpoint.trace` would generate."""
     from vizformer.checkpoints.own.checkpoint import MAX_TARGET
 
     most = min(MAX_TARGET, subject.config.max_positions - 1)
-    return generation.leading_candidates(subject.checkpoint.stream(subject.text, max_new=most))
+    steps = [(step.id, step.end) for step in subject.checkpoint.stream(subject.text, max_new=most)]
+    return Generated(tuple(id for id, __ in steps), steps[-1][1])
+
+
+@cached
+def written(subject: Subject) -> "Candidates":
+    """The same with the leading candidates of every token, for the pages that show how it came: out of the trace, whose
+    rows of logits are those that the tokens were chosen from."""
+    found, config, logits = generated(subject), subject.config, subject.trace.logits
+    length = len(config.start_ids)
+    return generation.leading_candidates(
+        generation.GenerationStep(
+            id,
+            partial(generation.next_token, logits[length + number - 1], never=config.never_written),
+            length + number,
+            0,
+            end=found.end if number == len(found.ids) - 1 else None,
+        )
+        for number, id in enumerate(found.ids)
+    )
 
 
 def listening(heard: "Callable[[int, int], None]") -> "AbstractContextManager[None]":

@@ -7,7 +7,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.subject import Subject, written
+from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.lessons.decoding.writing import writes
 from vizformer.web.link.beginnings import CHINESE, ENGLISH
 from vizformer.web.widgets import lesson
@@ -33,7 +33,7 @@ def proposed(subject: Subject) -> tuple[str, str]:
         return PAIR
     own = subject.target.strip()
     if not own and subject.writes_its_target:
-        own = subject.checkpoint.tokenizer.decode(written(subject).ids).strip()
+        own = subject.checkpoint.tokenizer.decode(list(generated(subject).ids)).strip()
     return own, PERSONS.get(subject.text.strip(), "")
 
 

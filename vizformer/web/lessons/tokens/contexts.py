@@ -13,7 +13,7 @@ from vizformer.figures.embeddings import Curve
 from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.subject import Subject, written
+from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.frame import presses
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, beside, occasions
 from vizformer.web.link import state
@@ -66,7 +66,7 @@ def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
 def translated(model: ModelRef, text: str) -> str:
     """What a translator makes of a text."""
     subject = Subject(model, text, "")
-    return subject.checkpoint.tokenizer.decode(written(subject).ids).strip()
+    return subject.checkpoint.tokenizer.decode(list(generated(subject).ids)).strip()
 
 
 @lab.draws

@@ -1,6 +1,8 @@
 """The drawing of the model beside a part of a lesson: its place is lit, its neighbours lead on, a lit box opens."""
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,13 @@ from vizformer.components import stations as component
 from vizformer.components.stations import Grid, Inside
 from vizformer.config import ModelConfig
 from vizformer.explain import Step
-from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence, words_of
@@ -37,6 +40,7 @@ PLACES: Mapping[str, str] = {
     **{"mixers": "softmax", "mixers/latent": "query"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
+_OPENED = ("query", "mask", "cross", "layer")  # the stations of the boxes that have something inside
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
 _NETWORK = (
     *("self.add", "self.mean", "self.variance", "self.norm", "laurel.way", "laurel.sum"),
@@ -103,19 +107,33 @@ def _boxes(about: Sentence, station: str) -> tuple[str, ...]:
 
 
 @cached
-def _packed(subject: Subject, code: str, here: str) -> str:
+def _drawing(model: ModelRef, code: str, here: str) -> str:
     """The drawing as it is sent, in the reader's language `code`; what is lit at the station `here` can be opened."""
-    about, config = Sentence(subject), subject.config
+    config = model_cache.options(model)
     found = {*PLACES.values()} - ({"places"} if config.positions == "none" else set())
     said = {"model": _("The model: press a part to go to its lesson"), "close": _("Back to the model")}
-    return component.pack([], boxes(config, found, inside(about, _boxes(about, here))), words=said).content
+    made = [replace(box, opens=here in box.lit_at and box.station in _OPENED) for box in boxes(config, found, {})]
+    return component.pack_model(made, words=said)
+
+
+@cached
+def _inside_text(subject: Subject, code: str, here: str) -> str:
+    """What is in the box that is lit at the station `here`, as it is sent, in the language `code`."""
+    about = Sentence(subject)
+    [steps] = inside(about, _boxes(about, here)).values()
+    return component.pack_inside(steps)
 
 
 @laboratory
 def draw_beside(subject: Subject, lesson: str, part: str) -> None:
-    here = PLACES.get(f"{lesson}/{part}", PLACES[lesson])
-    content = _packed(subject, language(), here)
-    station = component.mount_model(content, here=here, key="whole-model")
+    here, code = PLACES.get(f"{lesson}/{part}", PLACES[lesson]), language()
+    station = component.mount_model(
+        _drawing(subject.model, code, here),
+        here=here,
+        of=hashlib.sha256(repr((subject, code, here)).encode()).hexdigest()[:16],
+        inside=lambda: _inside_text(subject, code, here),
+        key="whole-model",
+    )
     if station is not None:
         entry, changes = leads_to(station, Sentence(subject))
         state.update(**changes)

@@ -1,0 +1,77 @@
+"""What a run of a page does not do again and again: counted, so that no busy machine makes it fail."""
+
+import json
+
+import pytest
+
+from tests.bundled import load
+from tests.pages.conftest import Open
+from vizformer.generation import leading_candidates, streaming
+from vizformer.web.catalogue.subject import Subject, generated, written
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets.whole_model import beside
+
+PAGE = "pages/learn/qkv.py"
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one with each distribution that is made of the logits of a step."""
+    made, next_token = list[int](), streaming.next_token
+    monkeypatch.setattr(streaming, "next_token", lambda *args, **rest: made.append(1) or next_token(*args, **rest))
+    return made
+
+
+def test_a_translation_at_whose_candidates_nobody_looks_makes_no_distribution(open_app: Open, looked_at) -> None:
+    app = open_app(PAGE, model="zh-en", text="他今天买了一本书和一只猫。")
+    assert not app.exception
+    assert not looked_at
+    steps = list(load("zh-en").stream("他今天买了一本书和一只猫。", max_new=3))
+    assert not looked_at
+    assert float(steps[0].probabilities.sum()) == pytest.approx(1)
+    assert steps[0].cut.shape == steps[0].filtered.shape
+    assert len(looked_at) == 1
+
+
+def test_the_candidates_out_of_the_trace_are_those_of_the_steps() -> None:
+    subject = Subject(ModelRef("bundled", "zh-en"), "我昨天在公园看见他的猫。", "")
+    steps = list(subject.checkpoint.stream(subject.text))
+    wanted, found = leading_candidates(steps), written(subject)
+    assert found.ids == wanted.ids == list(generated(subject).ids)
+    assert found.end == wanted.end == generated(subject).end == "eos"
+    assert found.candidates.tolist() == wanted.candidates.tolist()
+    assert found.before == pytest.approx(wanted.before, abs=1e-5)
+    assert (found.cut == wanted.cut).all()
+    assert found.kept == wanted.kept
+
+
+def test_the_drawing_beside_a_part_is_the_same_for_each_sentence_and_is_opened_when_it_is_pressed(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, inside = list[object](), beside.inside
+    monkeypatch.setattr(beside, "inside", lambda *args: made.append(args) or inside(*args))
+    app = open_app(PAGE, model="zh-en", text="他喜欢猫。", part="arithmetic")
+    first = _drawing(app)
+    app.query_params["text"] = "她喜欢狗。"
+    second = _drawing(app.run())
+    assert first["content"] == second["content"]
+    assert first["of"] != second["of"]
+    assert first["inside"] == second["inside"] == ""
+    assert len(json.dumps(first)) < 3_000
+    assert not made
+    app.session_state["whole-model"] = {"selected": {"opened": second["of"], "seq": 1.0}}
+    opened = json.loads(_drawing(app.run())["inside"])
+    assert [step["title"] for step in opened["steps"]][:2] == [
+        "Query: what this position looks for",
+        "Keys: what each position offers to be found by",
+    ]
+    assert len(made) == 1
+    app.query_params["text"] = "我喜欢书。"  # about something else, so that it is closed
+    assert _drawing(app.run())["inside"] == ""
+    assert len(made) == 1
+
+
+def _drawing(app) -> dict[str, str]:
+    assert not app.exception
+    [found] = [one.proto for one in app.get("bidi_component") if one.proto.component_name == "vizformer_whole_model"]
+    return json.loads(found.json)
