@@ -174,37 +174,6 @@ class WithAClassToken(nn.Module):
         return self.head(self.encoder(x + self.pos_embed[:, : x.shape[1]])[:, 0])
 
 
-class OwnBlock(nn.Module):
-    """nn.MultiheadAttention under the name that PyTorch's layer gives it, with a feed-forward network of one's own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.self_attn = nn.MultiheadAttention(D, H, batch_first=True)
-        self.norm1, self.norm2 = nn.LayerNorm(D), nn.LayerNorm(D)
-        self.ff = nn.Sequential(nn.Linear(D, FF), nn.GELU(), nn.Linear(FF, D))
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.norm1(x)
-        x = x + self.self_attn(y, y, y, attn_mask=future(x.shape[1]), need_weights=False)[0]
-        return x + self.ff(self.norm2(x))
-
-
-class OwnBlocks(nn.Module):
-    """A GPT whose blocks call nn.MultiheadAttention."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tok_emb, self.pos_emb = nn.Embedding(V, D), nn.Embedding(LONGEST, D)
-        self.layers = nn.ModuleList(OwnBlock() for _ in range(LAYERS))
-        self.norm, self.head = nn.LayerNorm(D), nn.Linear(D, V)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        x = self.tok_emb(ids) + self.pos_emb(torch.arange(ids.shape[1]))
-        for block in self.layers:
-            x = block(x)
-        return self.head(self.norm(x))
-
-
 # --- written by hand ---------------------------------------------------------------------------------------------
 
 
@@ -254,74 +223,6 @@ class LectureGPT(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.token_embedding_table(ids) + self.position_embedding_table(torch.arange(ids.shape[1]))
         return self.lm_head(self.ln_f(self.blocks(x)))
-
-
-class AnnotatedNorm(nn.Module):
-    """The Annotated Transformer's own: unbiased deviation, eps outside the root, a_2 and b_2."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.a_2, self.b_2 = nn.Parameter(torch.ones(D)), nn.Parameter(torch.zeros(D))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.a_2 * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + self.b_2
-
-
-class AnnotatedAttention(nn.Module):
-    """Query, key, value and output as linears.0 to linears.3."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linears = nn.ModuleList(nn.Linear(D, D) for _ in range(4))
-
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        q, k, v = (heads(f(y)) for f, y in zip(self.linears[:3], (x, memory, memory), strict=True))
-        return self.linears[3](together(F.scaled_dot_product_attention(q, k, v, mask)))
-
-
-class AnnotatedLayer(nn.Module):
-    def __init__(self, *, cross: bool) -> None:
-        super().__init__()
-        self.self_attn = AnnotatedAttention()
-        if cross:
-            self.src_attn = AnnotatedAttention()
-        self.feed_forward = nn.ModuleDict(dict(w_1=nn.Linear(D, FF), w_2=nn.Linear(FF, D)))
-        self.sublayer = nn.ModuleList(nn.ModuleDict(dict(norm=AnnotatedNorm())) for _ in range(3 if cross else 2))
-
-    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        first, *middle, last = (sublayer["norm"] for sublayer in self.sublayer)
-        y = first(x)
-        x = x + self.self_attn(y, y, mask)
-        if memory is not None:
-            x = x + self.src_attn(middle[0](x), memory)
-        return x + self.feed_forward["w_2"](F.relu(self.feed_forward["w_1"](last(x))))
-
-
-class Annotated(nn.Module):
-    """The Annotated Transformer; its forward takes ids of the source and of the target."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        for name, cross in (("encoder", False), ("decoder", True)):
-            layers = nn.ModuleList(AnnotatedLayer(cross=cross) for _ in range(LAYERS))
-            self.add_module(name, nn.ModuleDict(dict(layers=layers, norm=AnnotatedNorm())))
-        for name, n in (("src_embed", SOURCES), ("tgt_embed", V)):
-            table, place = nn.ModuleDict(dict(lut=nn.Embedding(n, D))), nn.Module()
-            place.register_buffer("pe", sine_waves(60)[None])
-            self.add_module(name, nn.Sequential(table, place))
-        self.generator = nn.ModuleDict(dict(proj=nn.Linear(D, V)))
-
-    def look_up(self, embed: nn.Module, ids: Tensor) -> Tensor:
-        return embed[0]["lut"](ids) * math.sqrt(D) + embed[1].pe[:, : ids.shape[1]]
-
-    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
-        x, y = self.look_up(self.src_embed, ids), self.look_up(self.tgt_embed, target)
-        for block in self.encoder["layers"]:
-            x = block(x)
-        x, seen = self.encoder["norm"](x), ~future(target.shape[1])
-        for block in self.decoder["layers"]:
-            y = block(y, x, seen)
-        return self.generator["proj"](self.decoder["norm"](y))
 
 
 class StudentAttention(nn.Module):
@@ -377,37 +278,6 @@ class StudentTranslator(nn.Module):
 
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         return self.decoder(target, self.encoder(ids))
-
-
-class FusedLayer(nn.Module):
-    """A lecture's encoder layer: qkv_proj, whose rows alternate head by head, o_proj and linear_net."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.self_attn = nn.ModuleDict(dict(qkv_proj=nn.Linear(D, 3 * D), o_proj=nn.Linear(D, D)))
-        self.linear_net = nn.Sequential(nn.Linear(D, FF), nn.Dropout(0.1), nn.ReLU(), nn.Linear(FF, D))
-        self.norm1, self.norm2 = nn.LayerNorm(D), nn.LayerNorm(D)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.self_attn["qkv_proj"](x).unflatten(-1, (H, -1)).transpose(1, 2).chunk(3, dim=-1)
-        x = self.norm1(x + self.self_attn["o_proj"](together(F.scaled_dot_product_attention(q, k, v))))
-        return self.norm2(x + self.linear_net(x))
-
-
-class FusedLecture(nn.Module):
-    """A lecture's LightningModule with layers of its own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.input_net = nn.Sequential(nn.Dropout(0.1), nn.Linear(CLASSES, D))
-        self.transformer = nn.ModuleDict(dict(layers=nn.ModuleList(FusedLayer() for _ in range(LAYERS))))
-        self.output_net = nn.Linear(D, CLASSES)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        x = self.input_net(rows)
-        for block in self.transformer["layers"]:
-            x = block(x)
-        return self.output_net(x)
 
 
 class Packed(nn.Module):
@@ -524,11 +394,8 @@ KINDS: dict[str, Callable[[], nn.Module]] = {
     "nanogpt": NanoGPT,
     "continuous": Continuous,
     "class token": WithAClassToken,
-    "own blocks": OwnBlocks,
     "lecture gpt": LectureGPT,
-    "annotated": Annotated,
     "student translator": StudentTranslator,
-    "fused lecture": FusedLecture,
     "packed": Packed,
     "recurrent": Recurrent,
     "pictures": Pictures,

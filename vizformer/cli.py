@@ -175,34 +175,21 @@ def main(
     metavar="NAME=VALUE",
     help="What bare weights do not say, e.g. --assume n_heads=4; may be given several times.",
 )
-@click.option(
-    "--mapping",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="A TOML file that says which tensor of bare weights plays which role.",
-)
-@click.option("--propose", is_flag=True, help="Write such a file for bare weights, to be corrected, and nothing else.")
 @click.pass_context
-def inspect(
-    ctx: click.Context, source: str, tensors: bool, assume: tuple[str, ...], mapping: Path | None, propose: bool
-) -> None:
+def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, ...]) -> None:
     """Say what a model folder or a file of weights holds, what becomes of each tensor, what was assumed, and what
     keeps it from opening.
     """
     from vizformer.checkpoints import describe
     from vizformer.checkpoints import inspect as examine
-    from vizformer.checkpoints.opening import mapping_sheet
     from vizformer.checkpoints.tensors.memory import describe_needs
 
     if wrong := [given for given in assume if not given.partition("=")[2]]:
         raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE, e.g. n_heads=4.", param_hint="--assume")
     answers: dict[str, Any] = {name: value for name, __, value in (given.partition("=") for given in assume)}
-    if taken := answers.keys() & {"source", "numbers", "mapping"}:
+    if taken := answers.keys() & {"source", "numbers", "config", "mapping"}:
         raise click.BadParameter(f"{min(taken)!r} is no assumption.", param_hint="--assume")
-    if propose:
-        click.echo(mapping_sheet(source).proposal.to_toml(), nl=False)
-        return
-    report = examine(source, mapping=mapping, **answers)
+    report = examine(source, **answers)
     click.echo(describe(report, every_tensor=tensors))
     click.echo(f"\n{describe_needs(report)}")
     if report.problems:

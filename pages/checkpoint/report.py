@@ -5,7 +5,6 @@ import streamlit as st
 from vizformer.web.catalogue import model_list, sources
 from vizformer.web.link import state
 from vizformer.web.tools.model_report import open_model, precision_choice
-from vizformer.web.tools.model_report.mapping_form import by_hand
 from vizformer.web.tools.model_report.questions import absent, ask, read
 from vizformer.web.tools.model_report.summary import (
     against_transformers,
@@ -30,13 +29,10 @@ def page() -> None:
     open_model.box()
     if view.model.is_from_elsewhere and not sources.is_there(view.model):
         absent(view.model)
-    elif (report := read(view.model)) is None:
-        by_hand(view.model, None)
-    else:
+    elif (report := read(view.model)) is not None:
         if report.questions:
             with st.expander(_("Other assumptions")):
                 ask(view.model, report.questions, dict(report.answers))
-        by_hand(view.model, report)
         if report.problems:
             problems(report)
         elif view.model.is_from_elsewhere:

@@ -9,7 +9,7 @@ import torch
 
 from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt
 from vizformer.checkpoints import load
-from vizformer.checkpoints.bare.structure.derived_tensors import _dtype
+from vizformer.checkpoints.bare.derived_tensors import _dtype
 from vizformer.checkpoints.files import formats, weights
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.errors import CheckpointError

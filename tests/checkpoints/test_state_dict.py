@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from tests import strangers, tiny
+from tests import tiny
 from vizformer import cli
 from vizformer.checkpoints import UnansweredError, describe, inspect, load, save
 from vizformer.errors import CheckpointError, TokenizerError, VizformerError
@@ -86,7 +86,7 @@ def test_under_a_name_of_its_authors_own(tmp_path: Path) -> None:
         assert torch.equal(load(path, **ANSWERS).trace(ids=[3, 1, 4]).logits, expected)
     with pytest.raises(CheckpointError, match="something else beside tensors"):
         load(saved({"first": weights, "second": weights}, tmp_path / "x.pt"), **ANSWERS)
-    model = tiny.randomise(strangers.StudentTranslator())
+    model = tiny.randomise(nn.Transformer(D, 4, LAYERS, LAYERS, FF))
     halves = {"encoder": model.encoder.state_dict(), "decoder": model.decoder.state_dict(), "optimizer": optimizer}
     with pytest.raises(UnansweredError) as caught:
         load(saved(halves, tmp_path / "x.pt"))
@@ -184,7 +184,7 @@ def test_where_neither_config_nor_names_open_both_are_said(kind: str, tmp_path: 
     for source in (tmp_path, tmp_path / "model.safetensors"):
         with pytest.raises(CheckpointError, match=rf'says model_type="{kind}", which is not supported') as caught:
             load(source, **ANSWERS)
-        assert ("No attention is recognised" in str(caught.value)) is (kind == "my-net")
+        assert ("weights without the program that uses them" in str(caught.value)) is (kind == "my-net")
 
 
 def test_a_folder_that_says_what_it_is_is_not_taken_for_bare_weights(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         (lambda w: w.update({"transformer.h.0.attn.q_norm.weight": torch.ones(4)}), "belongs to nothing that"),
         (lambda w: w.update({"transformer.ln_f.weight": torch.ones(3)}), r"has shape \[3\], the layout of nanoGPT"),
         (lambda w: w["transformer.wte.weight"].fill_(torch.nan), "holds NaN or infinite numbers"),
-        (lambda w: w.pop("transformer.wpe.weight"), r"do not say: .*positions \(What tells the model where a token"),
+        (lambda w: w.pop("transformer.wpe.weight"), "the table of learned positions that a GPT-2 has"),
         (lambda w: w.update({"transformer.wte.weight": torch.zeros(3)}), r"has shape \[3\]: a matrix belongs there"),
         (lambda w: w.update({"transformer.h.0.attn.bias": torch.ones(12, 12).triu()}), 'attn.bias" belongs to'),
         (lambda w: w.update({n: t.to(torch.int8) for n, t in w.items()}), "quantised weights are not opened"),
@@ -391,16 +391,6 @@ def test_arrangements_that_do_not_open(module: Callable[[], nn.Module], said: st
     with pytest.raises(CheckpointError, match=said) as caught:
         load(path)
     assert not isinstance(caught.value, UnansweredError)
-
-
-def test_a_norm_beside_the_layers_is_asked_about(tmp_path: Path) -> None:
-    """Some have it after the last layer, others after the embeddings: no tensor says which."""
-    path = saved(encoder(embedding=nn.Embedding(V, D), norm=nn.LayerNorm(D)).state_dict(), tmp_path / "model.pt")
-    with pytest.raises(UnansweredError, match=r'norm_place \(Where does the norm "norm" stand'):
-        load(path, **ENCODER)
-    last, first = (load(path, **ENCODER, norm_place=place).model for place in ("last", "first"))
-    assert (last.config.final_norm, last.config.embedding_norm) == (True, False)
-    assert (first.config.final_norm, first.config.embedding_norm) == (False, True)
 
 
 @pytest.mark.parametrize("layout", ["vizformer", "hugging-face"])
@@ -486,16 +476,3 @@ def test_damaged_files(tmp_path: Path) -> None:
             continue
         outcome["refused"] += 1
     assert min(outcome.values()) > 20, outcome
-
-
-def test_a_type_that_config_says_is_not_read_by_role(tmp_path: Path) -> None:
-    """Its layers may look like others and compute something else."""
-    weights = tiny.randomise(strangers.StudentTranslator()).state_dict()
-    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, tmp_path / "model.safetensors")
-    with pytest.raises(UnansweredError):
-        load(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "xlnet"}')
-    for source in (tmp_path, tmp_path / "model.safetensors"):
-        with pytest.raises(CheckpointError, match="xlnet") as caught:
-            load(source)
-        assert not isinstance(caught.value, UnansweredError)

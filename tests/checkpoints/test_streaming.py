@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from tests import tiny
 from tests.checkpoints import folders
-from tests.handmade_models import MODELS
+from tests.hooked_models import Hooked
 from vizformer import explain
 from vizformer.analysis import attribution_patches, prompt_pair
 from vizformer.analysis.circuits import compositions
@@ -37,8 +37,8 @@ def llama(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def by_hand(folder: Path) -> tuple[Path, dict[str, Any]]:
-    torch.save(tiny.randomise(MODELS["raw heads"].make()).state_dict(), folder / "model.pt")
-    return folder / "model.pt", dict(MODELS["raw heads"].answers)
+    torch.save(tiny.randomise(Hooked()).state_dict(), folder / "model.pt")
+    return folder / "model.pt", dict(activation="gelu_tanh")
 
 
 def translator(folder: Path) -> tuple[str, dict[str, Any]]:

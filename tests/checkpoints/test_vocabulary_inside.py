@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from tests import handmade_models, tiny
-from tests.handmade_models import MODELS
+from tests import tiny
+from tests.checkpoints.test_state_dict import nano_gpt
+from tests.strangers import SOURCES, Seq2Seq
 from vizformer.checkpoints import Opened, load, save
 from vizformer.errors import TokenizerError
 
@@ -15,10 +16,9 @@ CHARACTERS = "\n !,.abcdefghijklmnopq"  # as many as the model has rows
 WORDS = ["<pad>", "<sos>", "<eos>", "<unk>", ",", "."] + [f"word{letter}" for letter in "abcdefghijklmnopq"]
 
 
-def opened(tmp_path: Path, name: str = "fused", **beside: Any) -> Opened:
-    weights = tiny.randomise(MODELS[name].make()).state_dict()
-    torch.save({"model": weights, **beside}, tmp_path / "model.pt")
-    return load(tmp_path / "model.pt", **MODELS[name].answers)
+def opened(tmp_path: Path, **beside: Any) -> Opened:
+    torch.save({"model": nano_gpt(), **beside}, tmp_path / "model.pt")
+    return load(tmp_path / "model.pt", n_heads=4, activation="gelu")
 
 
 def said(ours: Opened) -> str:
@@ -68,13 +68,13 @@ def test_words(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_for_each_language(tmp_path: Path) -> None:
-    sources = ["<pad>", "<sos>", "<eos>", "<unk>"] + [f"wort{n}" for n in range(handmade_models.SOURCES - 4)]
-    ours = opened(
-        tmp_path,
-        "gamma and beta",
-        trg_vocab={word: i for i, word in enumerate(WORDS)},
-        src_vocab={word: i for i, word in enumerate(sources)},
+    sources = ["<pad>", "<sos>", "<eos>", "<unk>"] + [f"wort{n}" for n in range(SOURCES - 4)]
+    beside = dict(
+        trg_vocab={word: i for i, word in enumerate(WORDS)}, src_vocab={word: i for i, word in enumerate(sources)}
     )
+    torch.save({"model": tiny.randomise(Seq2Seq()).state_dict(), **beside}, tmp_path / "model.pt")
+    said = dict(n_heads=4, norm_order="post", activation="relu", scaled_embedding=True)
+    ours = load(tmp_path / "model.pt", **said)
     assert [token.id for token in ours.encode("wort0 wort9")] == [4, 13]
     assert [token.id for token in ours.encode_target("worda wordb")] == [1, 6, 7]
     assert ours.model.config.bos_id == 1

@@ -5,10 +5,9 @@ import html
 import pytest
 import torch
 
-from tests import conventions, handmade_models, strangers, tiny
+from tests import conventions, strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
 from tests.refs import ref, stamped, subject
-from vizformer.checkpoints import load
 from vizformer.web.catalogue import model_cache, server_folder, sources
 
 ATTENTION, REPORT = "pages/explore/attention.py", "pages/checkpoint/report.py"
@@ -79,26 +78,6 @@ def test_another_page_sends_to_the_questions_and_says_nothing_for_programs(open_
     assert [error.value for error in app.error] == [
         "These weights fit several models: what they do not say is asked on the page Model report."
     ]
-
-
-def test_one_press_asks_everything_where_the_code_was_changed(open_app):
-    app = open_app(REPORT, model=ANSWERED)
-    app.button(key=f"assume.{ANSWERED}.known_code").click().run()
-    changed = f"{NAME};known_code=False"
-    assert link(app) == changed
-    known = dict(conventions.FORKS["norms after the sum"].strict, score_scale="nothing", residual="sequential")
-    known |= dict(qkv_rows="q_k_v", head_rows="head_by_head", first_position=0, norm_eps=1e-5, logit_scale="nothing")
-    for name, answer in (known | dict(qk_norm=False, softmax="over_keys")).items():
-        if name != "known_code":
-            app.selectbox(key=f"assume.{changed}.{name}").set_value(answer)
-    next(button for button in app.button if button.form_id == f"assume.{changed}").click().run()
-    assert not app.exception
-    assert not app.error
-    found = model_cache.report(stamped(link(app)))
-    assert (found.config.norm_order, found.config.attention_scale, found.family) == ("post", 1.0, "hand-written")
-    assert found.assumed["known_code"] is False
-    app.button(key=f"assume.{link(app)}.known_code").click().run()
-    assert link(app) == NAME
 
 
 def test_the_link_opens_it_everywhere(open_app, shelf):
@@ -211,55 +190,27 @@ def test_the_suffixes_are_those_that_the_loader_reads():
     assert containers.SUFFIXES == server_folder.WEIGHTS
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("locale", "words"),
+    ("locale", "over", "logits"),
     [
-        ("en-US", ['query "blocks.0.sa.heads.0.query"', "√ of a head's width", "written by hand, read by role"]),
-        ("zh-CN", ['查询 "blocks.0.sa.heads.0.query"', "每个头宽度的平方根", "自己写的模型，按作用读出"]),
+        ("en-US", "over the tokens of a text (usual)", "nothing (usual)"),
+        ("zh-CN", "在一个文本的词元之间（通常）", "无（通常）"),
     ],
 )
-def test_a_hand_written_model_shows_how_it_was_read_and_opens(open_app, shelf, locale, words):
-    characters = "\n !,.abcdefghijklmnopq"
-    content = {"model": tiny.randomise(strangers.LectureGPT()).state_dict(), "chars": characters}
-    saved(content, shelf / "lecture.pt")
-    name = "models/lecture.pt"
-    app = open_app(REPORT, locale=locale, model=name)
-    assert not app.exception
-    assert not app.error
-    assert words[0] in said(app)
-    assert app.selectbox(key=f"assume.{name}.score_scale").options[0].startswith(words[1])
-    answered = f"{name};norm_order=pre;activation=relu;scaled_embedding=False"
-    app = open_app(REPORT, locale=locale, model=answered)
-    assert not app.exception
-    assert not app.error
-    assert words[2] in said(app)
-    app = open_app(ATTENTION, locale=locale, model=answered, text="a cab")
-    assert not app.exception
-    assert not app.error
-
-
-@pytest.mark.parametrize(
-    ("locale", "scale", "residual"),
-    [
-        ("en-US", "√ of a head's width (usual)", "yes, one sublayer after the other (usual)"),
-        ("zh-CN", "每个头宽度的平方根（通常）", "是，子层一个接一个（通常）"),
-    ],
-)
-def test_what_most_models_do_is_marked_and_not_taken(open_app, shelf, locale, scale, residual):
-    torch.save(conventions.made("no residual").state_dict(), shelf / "bare.pt")
+def test_what_most_models_do_is_marked_and_not_taken(open_app, shelf, locale, over, logits):
+    torch.save(conventions.made("PyTorch's, over the batch").state_dict(), shelf / "bare.pt")
     app = open_app(REPORT, locale=locale, model="models/bare.pt")
     assert not app.exception
-    for field, first in (("score_scale", scale), ("residual", residual), ("norm_eps", "1e-12")):
+    for field, first in (("attention_over", over), ("logit_scale", logits)):
         box = app.selectbox(key=f"assume.models/bare.pt.{field}")
         assert (box.value, box.options[0]) == (None, first)
 
 
 def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf):
-    torch.save(conventions.made("no residual").state_dict(), shelf / "bare.pt")
+    torch.save(conventions.made("PyTorch's, over the batch").state_dict(), shelf / "bare.pt")
     app = open_app(REPORT, model="models/bare.pt")
-    answers = {**conventions.KINDS["no residual"].answers, "score_scale": "root_of_d_head", "norm_eps": 1e-5}
-    answers |= {"head_rows": "head_by_head", "first_position": 0, "qk_norm": False, "softmax": "over_keys"}
+    answers = conventions.KINDS["PyTorch's, over the batch"].answers | {"scaled_rows": "tokens", "norm_eps": 1e-5}
+    answers |= {"attention_over": "tokens"}
     for field, value in answers.items():
         app.selectbox(key=f"assume.models/bare.pt.{field}").set_value(value)
 
@@ -272,68 +223,42 @@ def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf
     send()
     assert not app.exception
     assert not app.error
-    assert "score_scale=root_of_d_head" in link(app)
-    assert not model_cache.report(stamped(link(app))).open_questions
+    assert "attention_over=tokens" in link(app)
+    assert [one.name for one in model_cache.report(stamped(link(app))).open_questions] == ["norm_eps"]
     app = open_app(ATTENTION, model=link(app), text="3 14 0")
     assert not app.exception
     assert not app.error
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "words"),
     [
-        ("en-US", ["No attention is recognised", "mapped by hand: the roles of 17", "written by hand, mapped by hand"]),
-        ("zh-CN", ["没有认出注意力", "手工指定：打开模型时给出了 17", "自己写的模型，手工指定作用"]),
+        (
+            "en-US",
+            ["weights without the program that uses them", "save_pretrained", "vf.load(path, config=..., mapping"],
+        ),
+        ("zh-CN", ["只有权重，没有使用它们的程序", "save_pretrained", "vf.load(path, config=..., mapping"]),
     ],
 )
-def test_tensors_without_words_are_mapped_by_hand(open_app, shelf, locale, words):
-    """Chosen in boxes, which offer what fits; then the link opens it anywhere, and a file says the same."""
-    weights = tiny.randomise(handmade_models.MODELS["fused"].make()).state_dict()
-    odd = {k.replace("qkv", "aa").replace("attn.", "zz."): v for k, v in weights.items()}
-    saved({**odd, "extra.weight": torch.ones(3, 5)}, shelf / "odd.pt")
-    name = "models/odd.pt"
-    app = open_app(REPORT, locale=locale, model=name)
+def test_weights_that_no_layout_knows_are_told_how_to_come(open_app, shelf, locale, words):
+    saved(tiny.randomise(strangers.StudentTranslator()).state_dict(), shelf / "mine.pt")
+    app = open_app(REPORT, locale=locale, model="models/mine.pt")
     assert not app.exception
-    assert words[0] in said(app)
+    plain = said(app).replace("\\", "")
+    assert all(word in plain for word in words)
+    assert not any((box.key or "").startswith("assume.") for box in app.selectbox)
 
-    def box(role):
-        return app.selectbox(key=f"by_hand.{name}.False.16.{role}")
 
-    layer = "layers.#."
-    assert box("embedding.weight").value.tensor == "tok_emb.weight"
-    assert [o.partition(" ")[0] for o in box(f"{layer}feedforward.W_out.weight").options[1:]] == [
-        "blocks.#.zz.aa.weight",
-        "blocks.#.zz.proj.weight",
-        "blocks.#.mlp.fc1.weight",
-        "blocks.#.mlp.fc2.weight",
-    ]
-    chosen = {
-        "final_norm.weight": "ln_f.weight",
-        f"{layer}self_attention.qkv.weight": "blocks.#.zz.aa.weight",
-        f"{layer}self_attention.W_O.weight": "blocks.#.zz.proj.weight",
-        f"{layer}self_norm.weight": "blocks.#.norm1.weight",
-        f"{layer}feedforward_norm.weight": "blocks.#.norm2.weight",
-        f"{layer}feedforward.W_in.weight": "blocks.#.mlp.fc1.weight",
-        f"{layer}feedforward.W_out.weight": "blocks.#.mlp.fc2.weight",
-    }
-    for role, tensor in chosen.items():
-        options = box(role).options
-        box(role).select_index(next(n for n, o in enumerate(options) if o.startswith(tensor)))
-    app.multiselect(key=f"by_hand.{name}.left_out").select("extra.weight")
-    next(b for b in app.button if b.form_id == f"by_hand.{name}").click().run()
-    assert not app.exception
-    assert ";mapping=" in link(app)
-    answers = "n_heads=4;norm_order=pre;activation=gelu;causal=True;scaled_embedding=False;qkv_rows=q_k_v"
-    app = open_app(REPORT, locale=locale, model=link(app).replace(";mapping", f";{answers};mapping"))
-    assert not app.exception
-    assert all(word in said(app) for word in words[1:])
-    (file,) = [e for e in app.get("download_button") if "TOML" in e.proto.label]
-    opened = ref(link(app))
-    given = {**opened.given, "n_heads": 4, "causal": True, "scaled_embedding": False}
-    ids = torch.tensor([[1, 2, 3]])
-    model = handmade_models.MODELS["fused"].make().eval()
-    model.load_state_dict(weights)
-    with torch.no_grad():
-        tiny.assert_close(load(shelf / "odd.pt", **given).trace(ids=[1, 2, 3]).logits, model(ids)[0])
-    assert file is not None
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en-US", "which tensor of nano.pt plays which role"), ("zh-CN", "nano.pt 的哪个张量")]
+)
+def test_a_link_that_mapped_tensors_says_so_and_leads_on(open_app, locale, words):
+    mapped = f"{ANSWERED};mapping=q1YqyiwuyczPU7Iy;dtype=float16"
+    assert str(ref(mapped)) == f"{ANSWERED};mapping=gone;dtype=float16"
+    for page in (ATTENTION, REPORT):
+        app = open_app(page, locale=locale, model=mapped)
+        assert not app.exception
+        assert words in app.error[0].value.replace("\\", "")
+    app.button[-1].click().run()
+    assert link(app) == f"{NAME};dtype=float16"
+    assert app.selectbox(key=f"assume.{link(app)}.n_heads").value is None

@@ -17,7 +17,6 @@ from vizformer.web.link import (
     line_settings,
     link_settings,
     mask_bitmap,
-    packed_mapping,
     packed_text,
 )
 from vizformer.web.link.codec import Codec, UnusableError
@@ -58,8 +57,6 @@ LINES = st_.builds(
     key=st_.none() | st_.integers(0, 99_999),
     start=st_.none() | st_.integers(0, 99_999),
 ) | st_.just(line_settings.LineSettings(let_go=True))
-ROLES = st_.dictionaries(st_.text(max_size=30), st_.text(max_size=30) | st_.booleans() | st_.lists(st_.integers(0, 99)))
-MAPPINGS = st_.dictionaries(st_.sampled_from(["roles", "left_out", "answers"]), ROLES | st_.floats(-9, 9))
 VALUES = {
     "edits": (edits, st_.lists(EDITS, max_size=edits.LONGEST).map(tuple)),
     "generation settings": (generation_settings, SETTINGS),
@@ -72,7 +69,6 @@ VALUES = {
         ),
     ),
     "painted cells": (mask_bitmap, st_.lists(st_.tuples(CELLS, CELLS), unique=True).map(sorted).map(tuple)),
-    "tensors mapped to roles": (packed_mapping, MAPPINGS),
     "typed text": (packed_text, st_.text(max_size=packed_text.AS_IT_IS)),
 }
 CODECS = {name: codec for name, (codec, __) in VALUES.items()}

@@ -6,7 +6,6 @@ from tests.refs import ref, stamped
 from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import hub, sources
-from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.model_ref import ModelRef
 
 
@@ -46,22 +45,15 @@ def test_answers_and_precision_belong_to_the_reference(base):
     assert str(found.within("float16")) == f"{base};n_heads=4;norm_eps=1e-06;dtype=float16"
 
 
-def test_a_mapping_belongs_to_the_reference():
-    said = {"roles": {"embedding.weight": "嵌入.weight", "layers.#.self_norm.weight": "b.#.n"}, "left_out": ["x"]}
-    found = ModelRef.parse("models/nano.pt;n_heads=4;dtype=float16").mapped(said)
-    assert ModelRef.parse(str(found)) == found
-    assert found.given == {"n_heads": "4", "mapping": said}
-    assert found.under({"n_heads": 2}).mapping == found.mapping == found.files.mapping
-    assert not found.base.mapping
-    assert str(found.mapped(None)) == "models/nano.pt;n_heads=4;dtype=float16"
-    with pytest.raises(UnusableError, match="too long for a link"):
-        found.mapped({"roles": {f"{n * 7919:x}": f"{n**9:x}" for n in range(900)}})
-
-
 @pytest.mark.parametrize("packed", ["x", "q1Yqy", "____", "A" * 4000])
-def test_a_damaged_mapping_is_said(packed):
-    with pytest.raises(CheckpointError, match="The mapping of tensors in this link is damaged"):
-        _ = ModelRef.parse(f"models/nano.pt;mapping={packed}").given
+def test_a_link_that_mapped_tensors_is_read_and_refused(packed):
+    found = ModelRef.parse(f"models/nano.pt;n_heads=4;mapping={packed};dtype=float16")
+    assert (found.name, found.answers, found.dtype) == ("nano.pt", (("n_heads", "4"),), "float16")
+    assert ModelRef.parse(str(found)) == found
+    with pytest.raises(CheckpointError, match=r"which tensor of nano\.pt plays which role"):
+        _ = found.given
+    assert found.under({"n_heads": 2}).given == {"n_heads": "2"}
+    assert not found.base.mapped
 
 
 @pytest.mark.parametrize(

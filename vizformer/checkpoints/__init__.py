@@ -10,7 +10,7 @@ from vizformer import lazy
 
 if TYPE_CHECKING:
     from vizformer.checkpoints.export import save
-    from vizformer.checkpoints.opening import Opened, inspect, load, propose_mapping
+    from vizformer.checkpoints.opening import Opened, inspect, load
     from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
     from vizformer.checkpoints.tensors.questions import Question, UnansweredError
     from vizformer.checkpoints.tensors.report import Report, TensorFate, describe

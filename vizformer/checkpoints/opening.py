@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints.bare import state_dict, understanding
-from vizformer.checkpoints.bare.mapping.proposal import Sheet, sheet
+from vizformer.checkpoints.bare import by_mapping, state_dict, understanding
 from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face import model_folder
@@ -21,6 +20,7 @@ from vizformer.checkpoints.tensors.memory import to_be_streamed
 from vizformer.checkpoints.tensors.placement import AUTO, chosen_device, chosen_dtype
 from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
+from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.text.scripts import scripts_of
@@ -49,21 +49,20 @@ def load(
     *,
     dtype: torch.dtype | str = torch.float32,
     device: torch.device | str = "cpu",
-    mapping: object = None,
+    config: ModelConfig | Mapping[str, Any] | None = None,
+    mapping: Mapping[Any, Any] | None = None,
     stream: bool | None = None,
     **answers: object,
 ) -> Opened:
     """Opens a bundled model by name, a folder in our format or in Hugging Face layout, bare weights, or a hub's model.
 
     Bare weights are a state dict of GPT-2, nanoGPT, minGPT, `nn.TransformerEncoder`, `nn.Transformer`, TransformerLens or
-    of a model written by hand, whose tensors are read by role: a file, or a folder without a config.json that says more.
-    What they do not say is answered by `answers`, such as `n_heads=4`; without answers the error lists the questions.  A
-    hub's model is owner/name or owner/name@revision; it is fetched where it is not in huggingface_hub's cache.
+    llama2.c: a file, or a folder without a config.json that says more.  What they do not say is answered by `answers`, such
+    as `n_heads=4`; without answers the error lists the questions.  A hub's model is owner/name or owner/name@revision; it is
+    fetched where it is not in huggingface_hub's cache.
 
-    Where a model written by hand is read wrongly, `mapping` says which tensor plays which role: a dict, role -> name of
-    the tensor, or the path of a TOML file (`vizformer.checkpoints.tensors.role_mapping`); `propose_mapping` writes one
-    to be corrected.  A file NAME.mapping.toml beside the file of weights NAME is read by itself, unless `mapping` is
-    given; {} leaves it aside.
+    Of other weights, `config` says what the model computes and `mapping` which tensor becomes which parameters
+    (`vizformer.checkpoints.bare.by_mapping`): neither is guessed.
 
     Weights are kept in `dtype`, frozen, and everything is computed in it: float32, bfloat16, float16, by name or as
     torch's; "auto" is the dtype of the file (of mixed ones, the smallest that holds all).  Tensors that the file has in
@@ -83,7 +82,7 @@ def load(
     device = chosen_device(device)
     chosen_dtype(dtype, ())  # before anything is read
     found = _find(source)
-    examined = _examined(found, answers, mapping=mapping)
+    examined = _examined(found, answers, config=config, mapping=mapping)
     report = _with_scripts(examined)
     dtype = chosen_dtype(dtype, (tensor.dtype for tensor in report.with_fate("used")))
     stream = to_be_streamed(report, dtype, device, stream)
@@ -101,7 +100,14 @@ def load(
     return Opened(found.name, model, examined.tokenizer, report, source_tokenizer=examined.source_tokenizer)
 
 
-def inspect(source: str | Path, *, numbers: bool = True, mapping: object = None, **answers: object) -> Report:
+def inspect(
+    source: str | Path,
+    *,
+    numbers: bool = True,
+    config: ModelConfig | Mapping[str, Any] | None = None,
+    mapping: Mapping[Any, Any] | None = None,
+    **answers: object,
+) -> Report:
     """What is in a folder or file and what became of every tensor; tensors that do not fit stand in the report.
 
     `numbers=False` does not look for NaN and infinite ones (but in our own format), which takes reading all of them.
@@ -109,7 +115,7 @@ def inspect(source: str | Path, *, numbers: bool = True, mapping: object = None,
     Raises:
         CheckpointError: as `load`, where there is nothing to report on.
     """
-    examined = _examined(_find(source), answers, numbers=numbers, mapping=mapping)
+    examined = _examined(_find(source), answers, numbers=numbers, config=config, mapping=mapping)
     report = _with_scripts(examined)
     if isinstance(examined, own.Examined):
         own.build(examined, chosen_dtype(AUTO, report.dtypes), torch.device("cpu"))
@@ -117,31 +123,6 @@ def inspect(source: str | Path, *, numbers: bool = True, mapping: object = None,
     if report.problems or not numbers:
         return report
     return replace(report, problems=tuple(model_folder.wrong_numbers(examined.match)))
-
-
-def mapping_sheet(source: str | Path) -> Sheet:
-    """The tensors of bare weights and the roles that the reader by role would give them, to be corrected by hand.
-
-    Raises:
-        CheckpointError: no bare weights, or as `load`.
-    """
-    found = _find(source)
-    if found.file is None:
-        raise CheckpointError(
-            "{name} says itself which tensor is what: there is nothing to map by hand.", name=found.name
-        )
-    return sheet(containers.open_file(found.folder, found.file).weights)
-
-
-def propose_mapping(source: str | Path) -> dict[str, Any]:
-    """What `load` takes as `mapping`, as the reader by role proposes it: a dict to be corrected.
-
-    A proposal is complete where the reader understands the file; else it holds what could be told.
-
-    Raises:
-        CheckpointError: as `mapping_sheet`.
-    """
-    return mapping_sheet(source).proposal.plain()
 
 
 @dataclass(frozen=True)
@@ -159,11 +140,16 @@ def _with_scripts(examined: model_folder.Examined | own.Examined | understanding
 
 
 def _examined(
-    found: _Found, answers: Mapping[str, object], *, numbers: bool = True, mapping: object = None
+    found: _Found, answers: Mapping[str, object], *, numbers: bool = True, config: object = None, mapping: object = None
 ) -> model_folder.Examined | own.Examined | understanding.Examined:
+    by_hand = {"config": config, "mapping": mapping}
+    if found.file is not None and by_hand != {"config": None, "mapping": None}:
+        if given := [name for name, answer in answers.items() if answer is not None]:
+            raise CheckpointError("The config says all that {names} could. Leave it out.", names=", ".join(given))
+        return by_mapping.examine(found.folder, found.file, found.name, config, mapping)
     if found.file is not None:
-        return _bare(found, found.file, answers, numbers, mapping)
-    _no_answers(found, answers if mapping is None else {**answers, "mapping": mapping})
+        return _bare(found, found.file, answers, numbers)
+    _no_answers(found, {**answers, **by_hand})
     if _is_ours(found.raw):
         return own.examine(found.folder, found.raw)
     return model_folder.examine(found.folder, found.raw)
@@ -232,16 +218,14 @@ def _no_model(name: str) -> CheckpointError:
     )
 
 
-def _bare(
-    found: _Found, file: str, answers: Mapping[str, object], numbers: bool, mapping: object
-) -> understanding.Examined:
+def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> understanding.Examined:
     """The weights by their names alone; where they do not open either, what config.json says comes first."""
     refused = _refused(found.folder)
     kind = None if refused is None else found.folder.object(CONFIG)["model_type"]
     if refused is not None and kind in SAME_NAMES:
         raise refused
     try:
-        return state_dict.examine(found.folder, file, found.name, answers, numbers=numbers, mapping=mapping)
+        return state_dict.examine(found.folder, file, found.name, answers, numbers=numbers)
     except UnansweredError:
         raise
     except CheckpointError as error:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from vizformer.checkpoints.bare.derived_tensors import Made
 from vizformer.checkpoints.bare.likeness import summary
-from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -50,7 +50,7 @@ class Layout:
     reads_only_ids: bool = False  # whether a tokenizer would mean nothing, as there is no table of embeddings
     # fields beside the weights -> values under which the model computes what none does here
     refuses: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    read: tuple[Message, ...] = ()  # how the tensors were understood, whatever the answers are
+    said_by: Message | None = None  # what the shapes follow from, where that is not the layout
     # what the tensors do say, by the name of the question that others have to answer
     known: Mapping[str, Value] = field(default_factory=dict)
 

@@ -13,7 +13,6 @@ from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.messages import N_, Message
 
 MOST = 8  # kinds of tensors in one message
-_QKV = r"(?:query|key|value|[qkv])"
 # Names that `transformers` gives the families that open with their config.json.
 _FAMILIES = (
     (r"\.layer\.\d+\.attention\.self\.query\.weight", "BERT / RoBERTa"),
@@ -30,26 +29,6 @@ _KINDS: tuple[tuple[str, Message], ...] = (
     ),
     (r"lora_[AB]\b", N_("additions to the weights of another model (LoRA), which are no model alone")),
     (r"\.(?:qweight|qzeros|absmax|quant_state.*)$", N_("quantised weights, packed with a few bits each")),
-    (
-        rf"heads?\.\d+\.(?:.*\.)?(?:w_?)?{_QKV}(?:_?\w*)?(?:\.weight)?$",
-        N_("attention with a module of its own for every head"),
-    ),
-    (
-        r"\.linears\.[0-3]\.weight$",
-        N_(
-            "attention with the matrices of query, key, value and output as linears.0 to linears.3, as in The Annotated "
-            "Transformer"
-        ),
-    ),
-    (r"in_proj_weight$", N_("blocks of their author's own around nn.MultiheadAttention")),
-    (
-        r"(?:^|[._])(?:to_)?(?:qkv|wqkv|c_attn|query_key_value|in_proj)(?:[._]|$)",
-        N_("attention with query, key and value in one matrix, in layers of their author's own"),
-    ),
-    (
-        rf"(?:^|[._])(?:(?:to|fc|linear|lin|proj|w)_?)?{_QKV}s?(?:_?(?:proj|lin|linear|layer))?(?:\.weight)?$",
-        N_("attention with a matrix each for query, key and value, in layers of their author's own"),
-    ),
 )
 _RECURRENT = r"\.?weight_[ih]h_l\d"
 
@@ -58,7 +37,6 @@ class Like(NamedTuple):
     name: str  # a tensor that shows it
     what: Message | None  # in words; None where `family` says it
     family: str = ""  # the family of `transformers` that has such names; empty for others
-    attends: bool = True
 
 
 def like(tensors: Mapping[str, Stored]) -> Like | None:
@@ -70,17 +48,11 @@ def like(tensors: Mapping[str, Stored]) -> Like | None:
         if found := _first(pattern, tensors):
             return Like(found, what)
     if found := _first(_RECURRENT, tensors):
-        return Like(found, N_("a recurrent network"), attends=False)
+        return Like(found, N_("a recurrent network"))
     pictures = next((name for name, stored in tensors.items() if len(stored.shape) == 4), "")
     if not pictures:
         return None
-    return Like(pictures, N_("convolutions, as networks for pictures have them"), attends=False)
-
-
-def family(weights: Weights) -> str:
-    """The family of `transformers` that has such names; empty where none has."""
-    found = like(weights.tensors)
-    return "" if found is None else found.family
+    return Like(pictures, N_("convolutions, as networks for pictures have them"))
 
 
 def _first(pattern: str, tensors: Mapping[str, Stored]) -> str:
@@ -121,16 +93,10 @@ def unrecognised(file: str, weights: Weights, layouts: str) -> Message:
     holds = N_("{file} holds {n} tensors: {summary}.", file=file, n=n, summary=summary(weights))
     if found is not None and found.what is not None:
         holds = N_("{holds} They look like {what} ({name}).", holds=holds, what=found.what, name=shown(found.name))
-    if found is None or not found.attends:
-        return N_(
-            "{holds} No attention is recognised in them, and what opens here are Transformers; without a config.json "
-            "these layouts: {layouts}.",
-            holds=holds,
-            layouts=layouts,
-        )
     return N_(
-        "{holds} Without a config.json these layouts open: {layouts}; and models written by hand, where names say which "
-        "matrices make query, key and value (query, W_q, q_proj, qkv, ...) in every layer.",
+        "{holds} These are weights without the program that uses them, and what is computed with them stands in no file of "
+        "weights. Save the model with its program, as a folder of Hugging Face (save_pretrained), or say in Python what it "
+        "is: vf.load(path, config=..., mapping=...). Alone, weights under the names of these open: {layouts}.",
         holds=holds,
         layouts=layouts,
     )

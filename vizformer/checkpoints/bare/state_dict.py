@@ -11,12 +11,10 @@ from functools import partial
 
 import torch
 
+from vizformer.checkpoints.bare import by_mapping
 from vizformer.checkpoints.bare.layout import Layout
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, gpt, meta
-from vizformer.checkpoints.bare.likeness import family, unrecognised
-from vizformer.checkpoints.bare.mapping import renamed_tensors
-from vizformer.checkpoints.bare.structure import reader
-from vizformer.checkpoints.bare.structure.assumptions import READ_BY_ROLE
+from vizformer.checkpoints.bare.likeness import unrecognised
 from vizformer.checkpoints.bare.tokenizers_beside import PARAMS
 from vizformer.checkpoints.bare.understanding import Examined, Source, understood
 from vizformer.checkpoints.files.containers import open_file
@@ -26,91 +24,49 @@ from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
-from vizformer.checkpoints.tensors.role_mapping import mapping_for
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 
 CONFIG = "config.json"
+MAPPED = ".mapping.toml"  # of before: after the name of a file of weights
 Recognise = Callable[[Weights], Layout | None]
 
 
-def examine(
-    folder: Folder, file: str, name: str, given: Mapping[str, object], *, numbers: bool = False, mapping: object = None
-) -> Examined:
+def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *, numbers: bool = False) -> Examined:
     """Reads what a file holds.
 
     `given` are answers to what the weights do not say; `name` is what the model is called.  With `numbers`, nothing is
-    asked where some of them are none.  `mapping` says which tensor plays which role, where none lies beside the file
-    or another is meant; an empty one leaves that which lies there aside.
+    asked where some of them are none.
 
     Raises:
         UnansweredError: questions that are left, all of which have answers under which the model opens.
     """
+    if folder.has(f"{file}{MAPPED}"):
+        raise CheckpointError(
+            "{file} beside the weights mapped tensors to roles and is not read any more. Move it away, or give the mapping "
+            "in Python: vf.load(path, config=..., mapping=...).",
+            file=f"{file}{MAPPED}",
+        )
     content = open_file(folder, file)
     beside = {name: said for name in (CONFIG, PARAMS) if (said := _beside(folder, name))}
-    content = content._replace(said={**content.said, **beside})
-    by_hand = mapping_for(folder, file, mapping)
-    if by_hand is None:
-        known = meta.recognise(content.weights, content.said)
-        layouts: Sequence[Recognise] = LAYOUTS if known is None else (lambda __: known,)
-        return _examined(Source(folder, name, content), file, given, layouts, numbers=numbers)
-    roles = renamed_tensors.apply(by_hand.mapping, content.weights)
-    source = Source(folder, name, content._replace(weights=roles.weights))
-    given = {**by_hand.mapping.answers, **{name: answer for name, answer in given.items() if answer is not None}}
-    layouts = (reader.recognise_mapped,)
-    try:
-        found = _examined(source, file, given, layouts, numbers=numbers, answered=by_hand.beside)
-    except UnansweredError as error:
-        read = (by_hand.note, *(said for said in error.read if said.text != READ_BY_ROLE))
-        raise UnansweredError(error.message, error.questions, error.answers, read, error.layout) from error
-    report = found.report
-    return replace(
-        found,
-        report=replace(
-            report,
-            tensors=renamed_tensors.by_tensor(report.tensors, roles, content.weights),
-            assumptions=(by_hand.note, *(said for said in report.assumptions if said.text != READ_BY_ROLE)),
-            mapping=by_hand.mapping,
-        ),
-    )
-
-
-def _examined(
-    source: Source,
-    file: str,
-    given: Mapping[str, object],
-    layouts: Sequence[Recognise],
-    *,
-    numbers: bool,
-    answered: bool = False,
-) -> Examined:
-    """What the tensors are under the answers, in the first of the layouts in which they open.
-
-    With `answered`, answers to what is not asked any more say nothing: they were given before the mapping lay beside
-    the weights, in a link that somebody kept.
-    """
-    content = source.content
-    beside = content.said.get(CONFIG, {})
+    source = Source(folder, name, content._replace(said={**content.said, **beside}))
+    known = meta.recognise(content.weights, source.content.said)
+    layouts: Sequence[Recognise] = LAYOUTS if known is None else (lambda __: known,)
     layout, tried = _recognised(source, file, given, layouts)
-    if answered:
-        asked = {question.name for question in layout.questions}
-        given = {name: answer for name, answer in given.items() if name in asked}
     given = _left_open(layout, given, file)
     try:
-        answers = resolve(layout.questions, given, content.said, file)
+        answers = resolve(layout.questions, given, source.content.said, file)
     except UnansweredError as error:
         config = _require_an_answer(source, layout, given, numbers).report.config
         marks = {q.name: getattr(config, q.name) for q in layout.questions if q.optional}  # of a vocabulary in the file
-        known = {name: id for name, id in marks.items() if id is not None}
-        raise UnansweredError(
-            error.message, error.questions, {**known, **error.answers}, layout.read, layout.name
-        ) from error
+        known_marks = {name: id for name, id in marks.items() if id is not None}
+        raise UnansweredError(error.message, error.questions, {**known_marks, **error.answers}) from error
     except CheckpointError:
         _require_an_answer(source, layout, given, numbers)
         raise
     found = tried if tried.report.answers == answers.values else understood(source, layout, answers.values)
-    notes = (*content.weights.notes, *answers.notes, *_of_config(beside), *found.report.assumptions)
+    notes = (*content.weights.notes, *answers.notes, *_of_config(beside.get(CONFIG, {})), *found.report.assumptions)
     return replace(found, report=replace(found.report, assumptions=notes, taken=answers.taken))
 
 
@@ -172,46 +128,37 @@ def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
 
 
 def misfit(report: Report) -> CheckpointError:
-    if report.family == reader.NAME:
+    file, problems = next(iter(report.files)), listed(list(report.problems))
+    if report.family == by_mapping.NAME:
         return CheckpointError(
-            "{file} was read by role, but not everything in it has one: {problems}. What such tensors do is not known, "
-            "and without them the numbers would be others: the model does not open.",
-            file=next(iter(report.files)),
-            problems=listed(list(report.problems)),
+            "The mapping does not go with {file} and its config: {problems}.", file=file, problems=problems
         )
     return CheckpointError(
         "The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
         "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
-        file=next(iter(report.files)),
+        file=file,
         layout=report.family,
-        problems=listed(list(report.problems)),
+        problems=problems,
     )
 
 
 def _recognised(
     source: Source, file: str, given: Mapping[str, object], layouts: Sequence[Recognise]
 ) -> tuple[Layout, Examined]:
-    """The first layout under which the model opens, and the model under the first answers with which it does."""
+    """The layout whose names the tensors have, and the model under the first answers with which it opens."""
     weights, said = source.content.weights, source.content.said
     refused: CheckpointError | None = None
-    by_type = "model_type" in said.get(CONFIG, {})  # of a library, whose arithmetic may differ where roles do not
-    changed = len(layouts) > 1 and KNOWN_CODE.read(given.get(KNOWN_CODE.name)) is False  # then only roles count
     for recognise in layouts:
-        if by_type if recognise is reader.recognise else changed:
-            continue
         try:
             layout = recognise(weights)
             if layout is None:
                 continue
-            if changed or (recognise is gpt.recognise and not by_type):
+            if recognise is gpt.recognise and "model_type" not in said.get(CONFIG, {}):
                 layout = replace(layout, questions=(*layout.questions, KNOWN_CODE))
             _refuse_what_is_said(layout, said, file)
-            tried = _require_an_answer(source, layout, given, numbers=False)
+            return layout, _require_an_answer(source, layout, given, numbers=False)
         except CheckpointError as error:
-            if refused is None and not (recognise is reader.recognise and family(weights)):
-                refused = error
-            continue
-        return layout, tried
+            refused = refused or error
     raise refused or CheckpointError(unrecognised(file, weights, ", ".join(NAMES)))
 
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import partial
 from typing import NamedTuple
 
 from torch import Tensor
 
+from vizformer.checkpoints.bare.buffers import plays_no_part
+from vizformer.checkpoints.bare.derived_tensors import by_source, with_made
 from vizformer.checkpoints.bare.layout import Layout, Plan
 from vizformer.checkpoints.bare.likeness import by_kind
-from vizformer.checkpoints.bare.structure import reader
-from vizformer.checkpoints.bare.structure.derived_tensors import by_source, with_made
 from vizformer.checkpoints.bare.tokenizers_beside import backend_beside, tokenizers_for, usual_marks
 from vizformer.checkpoints.bare.vocabulary_tokenizer import inside, unused
 from vizformer.checkpoints.files.containers import Content
@@ -29,8 +28,6 @@ from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-
-BY_ROLE = N_("the reading by role")
 
 
 class Source(NamedTuple):
@@ -111,7 +108,7 @@ def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, 
         tensors[name] = Stored(stored.file, shape, stored.dtype, partial(_reshaped, stored, shape))
 
     def reason(name: str, tensor: Found) -> Message | None:
-        return plan.unused.get(name)
+        return plan.unused.get(name) or plays_no_part(tensor.stored)
 
     matched = match_parts(
         plan.parts,
@@ -120,7 +117,7 @@ def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, 
         {name: name for name in tensors},
         Weights(tensors, weights.files),
         shapes,
-        said_by=BY_ROLE if layout.name == reader.NAME else N_("the layout of {layout}", layout=layout.name),
+        said_by=layout.said_by or N_("the layout of {layout}", layout=layout.name),
         unplaced=plan.unplaced,
     )
     fates = [
@@ -161,32 +158,14 @@ def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]
     ]
 
 
-_ALIKE = 0.6  # of two names, as `difflib` counts
-
-
 def in_kinds(matched: Match) -> Iterator[Message]:
-    """The problems of a match, one for all tensors whose names differ only in numbers.
-
-    A tensor that is missing, and one without a place that has its shape and almost its name, are said together.
-    """
+    """The problems of a match, one for all tensors whose names differ only in numbers."""
     problems = [fate for fate in matched.fates if fate.fate in ("missing", "wrong shape")]
     problems += [fate for fate in matched.fates if fate.fate == "unused" and fate.note in matched.problems]
     notes = {fate.name: fate.note for fate in problems}
-    missing = _kinds(fate for fate in problems if fate.fate == "missing")
+    for names in _kinds(fate for fate in problems if fate.fate == "missing").values():
+        yield N_("{name} is missing", name=_all(names))
     left = _kinds(fate for fate in problems if fate.fate == "unused")
-    for (kind, shape), names in missing.items():
-        others = [other for other, found in left if found == shape and len(left[other, found]) == len(names)]
-        best = max(others, key=lambda other: _alike(kind, other), default=None)
-        if best is not None and _alike(kind, best) >= _ALIKE:
-            other = left.pop((best, shape))
-            yield N_(
-                "{name} is not there by this name, but {other} is, with its shape {shape}",
-                name=_all(names),
-                other=_all(other),
-                shape=list(shape),
-            )
-        else:
-            yield N_("{name} is missing", name=_all(names))
     for names in left.values():
         first, weight = names[0], names[0].removesuffix("bias") + "weight"
         if first.endswith("bias") and weight in notes and [weight] in [n[:1] for n in left.values()]:
@@ -198,12 +177,6 @@ def in_kinds(matched: Match) -> Iterator[Message]:
 
 def _kinds(fates: Iterable[TensorFate]) -> dict[tuple[str, tuple[int, ...]], list[str]]:
     return by_kind({fate.name: fate.shape for fate in fates})
-
-
-def _alike(one: str, other: str) -> float:
-    if one.rpartition(".")[2] != other.rpartition(".")[2]:  # a weight for a bias
-        return 0.0
-    return SequenceMatcher(None, one, other).ratio()
 
 
 def _all(names: list[str]) -> Message | str:

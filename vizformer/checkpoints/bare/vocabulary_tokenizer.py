@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.bare.layouts.sides import SOURCE, TARGET
+from vizformer.checkpoints.bare.sides import SOURCE, TARGET
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.vocabularies_inside import Vocabulary
 from vizformer.checkpoints.tokenizers.known_tokens import known_only

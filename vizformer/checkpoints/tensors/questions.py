@@ -104,20 +104,11 @@ class UnansweredError(CheckpointError):
 
     Attributes:
         questions: what decides which one, those that are answered among them.
-        read: how the tensors were understood, whatever the answers are.
-        layout: the name of the layout that they are in.
     """
 
-    def __init__(
-        self,
-        message: Message,
-        questions: tuple[Question, ...],
-        answers: Mapping[str, Value],
-        read: tuple[Message, ...] = (),
-        layout: str = "",
-    ) -> None:
+    def __init__(self, message: Message, questions: tuple[Question, ...], answers: Mapping[str, Value]) -> None:
         super().__init__(message)
-        self.questions, self.answers, self.read, self.layout = questions, answers, read, layout
+        self.questions, self.answers = questions, answers
 
 
 def divisors(n: int) -> tuple[int, ...]:
@@ -169,6 +160,7 @@ KNOWN_CODE = Question(
     N_("Is the forward that of the code whose names the tensors have, and not one that somebody has changed?"),
     (True, False),
     usual=True,
+    refused={False: N_("what a changed forward computes stands in no file of weights")},
     stands_for=dict(
         norm_order="pre", norm="layer_norm", causal=True, score_scale="root_of_d_head", scaled_embedding=False
     ),
@@ -179,15 +171,6 @@ TIED = Question(
     (False, True),
     usual=False,
     insists=True,
-)
-RESIDUAL = Question(
-    "residual",
-    N_("Is what a sublayer has found added to what it has read?"),
-    ("sequential", "parallel", "none", OTHERWISE),
-    usual="sequential",
-    refused={
-        OTHERWISE: N_("what is found would be multiplied by a number, or only one of both sublayers would add it")
-    },
 )
 LOGIT_SCALE = Question(
     "logit_scale",
@@ -227,16 +210,6 @@ def first_position(name: str, rows: Sequence[int]) -> Question:
     return Question("first_position", text, (*rows, OTHERWISE), usual=0, insists=True, refused={OTHERWISE: why})
 
 
-def without_weights(name: str) -> Question:
-    """Of norms without weights, of which a file says nothing, where they stand beside the sublayers."""
-    text = {
-        "final_norm": N_("Is there such a norm after the last layer?"),
-        "embedding_norm": N_("Are the embeddings normalised before the first layer?"),
-        "qk_norm": N_("Are queries and keys normalised, head by head?"),
-    }[name]
-    return Question(name, text, (False, True), usual=False, insists=True, moot={"norm": ("none",)})
-
-
 def waves(answers: dict[str, Value]) -> dict[str, Any]:
     """How the sine waves are laid out, where an answer, which it makes shorter, says so."""
     if answers.get("positions") != "sinusoidal_halves":
@@ -245,13 +218,10 @@ def waves(answers: dict[str, Value]) -> dict[str, Any]:
     return {"sinusoids": "halves"}
 
 
-def is_applied(name: str, where: str) -> Question:
+def is_applied(where: str) -> Question:
     """Of a norm beside the layers whose scale is exactly 1 and shift 0, as an untrained one's or one's that nothing uses."""
-    text = {
-        "final_norm": N_("Is {norm}, whose weights are exactly 1 and 0, applied after the last layer?", norm=where),
-        "embedding_norm": N_("Is {norm}, whose weights are exactly 1 and 0, applied to the embeddings?", norm=where),
-    }[name]
-    return Question(name, text, (True, False), usual=True, insists=True)
+    text = N_("Is {norm}, whose weights are exactly 1 and 0, applied after the last layer?", norm=where)
+    return Question("final_norm", text, (True, False), usual=True, insists=True)
 
 
 def source_embedding(names: tuple[str, str]) -> Question:
@@ -289,13 +259,7 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
             None: "none",
         },
     },
-    **{
-        name: {name: None}
-        for name in (
-            *("logit_scale", "segment_row", "final_norm", "embedding_norm", "qk_norm", "first_position", "head_rows"),
-            *("normed_embeddings", "layer_applied", "softmax", "scaled_rows"),
-        )
-    },
+    **{name: {name: None} for name in (*("logit_scale", "final_norm", "first_position", "scaled_rows"),)},
     "tied": dict.fromkeys(("tied", "tie_weights", "weight_tying", "tie_word_embeddings")),
     "score_scale": {"score_scale": None, "use_attn_scale": {False: "nothing"}},
     "attention_over": {"attention_over": None, "batch_first": {True: "tokens"}},

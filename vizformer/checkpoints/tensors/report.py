@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vizformer.checkpoints.tensors.questions import Question, Taken, Value
-from vizformer.checkpoints.tensors.role_mapping import RoleMapping
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.text.scripts import called
@@ -97,7 +96,6 @@ class Report:
         problems: what keeps the model from opening; empty if it opens.
         questions, answers: of bare weights, what they do not say and how it was taken.
         taken: whose each of the answers is.
-        mapping: which tensor plays which role, where somebody said so by hand.
         scripts: which share of the tokens is in which script (`vizformer.text.scripts.scripts_of`), where it was looked for.
     """
 
@@ -115,7 +113,6 @@ class Report:
     questions: tuple[Question, ...] = ()
     answers: Mapping[str, Value] = field(default_factory=dict)
     taken: Mapping[str, Taken] = field(default_factory=dict)
-    mapping: RoleMapping | None = None
     scripts: Mapping[str, float] = field(default_factory=dict)
 
     @property

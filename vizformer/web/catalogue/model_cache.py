@@ -8,7 +8,6 @@ torch is imported on the first call, so that the frame of the page is on screen 
 import json
 import math
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from vizformer.checkpoints import Opened, Report
     from vizformer.checkpoints.agreement_check import Agreement
-    from vizformer.checkpoints.bare.mapping.proposal import Sheet
     from vizformer.checkpoints.tensors.memory import Need
     from vizformer.checkpoints.tensors.questions import Value
 
@@ -114,20 +112,6 @@ def _report(model: ModelRef) -> "Report":
 
     with sources.reading(model) as folder:
         return checkpoints.inspect(folder, **model.given)
-
-
-def mapping_sheet(model: ModelRef) -> "Sheet":
-    """The tensors of bare weights beside the roles that they may play, whatever is assumed of them."""
-    return _mapping_sheet(replace(model.base, stamp=model.stamp))
-
-
-@cached(refusals=is_settled)
-def _mapping_sheet(model: ModelRef) -> "Sheet":
-    prepare_torch()
-    from vizformer.checkpoints.opening import mapping_sheet
-
-    with sources.reading(model) as folder:
-        return mapping_sheet(folder)
 
 
 def need(model: ModelRef) -> "Need":

@@ -32,7 +32,6 @@ OTHERS = (
 )
 # What is read with a file of weights.
 BESIDE = (CONFIG, "tokenizer.json", "vocab.json", "merges.txt", "tokenizer.model", "source_tokenizer.json")
-MAPPING = ".mapping.toml"  # after the name of a file of weights: its tensors mapped to roles by hand
 
 
 def root() -> Path | None:
@@ -76,7 +75,7 @@ def absent(model: ModelRef) -> CheckpointError:
 
 def stamp(path: Path) -> str:
     """Says which version of the files lies there."""
-    return stamp_of_files(path, (*BESIDE, f"{path.name}{MAPPING}"))
+    return stamp_of_files(path, BESIDE)
 
 
 def _may_be_model(path: Path) -> bool:

@@ -3,8 +3,7 @@
 A codec is a module (or an object) with `read` and `write`:  read(write(value)) == value, and of any text, however long or
 hostile, `read` gives a value or raises `UnusableError`.  The codecs: `edits` (numbers set by hand), `generation_settings`,
 `branch` (tokens taken by hand), `line_settings` (of the line view), `link_settings` (of the lessons),
-`mask_bitmap` (painted cells), `packed_text` (what somebody typed), `packed_mapping` (tensors
-mapped to roles).
+`mask_bitmap` (painted cells), `packed_text` (what somebody typed).
 """
 
 from typing import Protocol, TypeVar

@@ -8,7 +8,6 @@
     hub/openai-community/gpt2@main           fetched from a hub, in a revision
     upload/4f0c6ad2e9b10d37                  put up by a reader, in that session only
     path/9b1d4f0c6ad2                        opened by its path, by the person at this computer
-    models/nano.pt;mapping=q1YqyiwuyczPU7Iy  ... with its tensors mapped to roles by hand (`packed_mapping`)
     models/tiny-llama;dtype=bfloat16         ... computed in another precision
 
 A link is parsed once, where it is read (`vizformer.web.link.view`); everything behind passes the whole `ModelRef`.
@@ -21,8 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from vizformer.errors import CheckpointError
-from vizformer.web.link import packed_mapping
-from vizformer.web.link.codec import UnusableError
 
 Source = Literal["bundled", "models", "hub", "upload", "path", "training"]
 
@@ -38,11 +35,12 @@ _NAMES: dict[Source, str] = {
     "path": "[0-9a-f]{12}",
 }
 _REVISION = "(?:@([A-Za-z0-9][A-Za-z0-9_./-]{0,79}))?"
-_SETTLED = "settled"  # in links of before: which answers a text had decided, which changed no number
-# The longest answers are names of tensors; a mapping has many of them.
+# In links of before: which answers a text had decided, which changed no number; and a mapping of tensors, which did.
+_SETTLED, _MAPPED, _LONGEST_MAPPING = "settled", "mapping", 4_000
+# The longest answers are names of tensors.
 _ANSWERS = (
     "((?:;(?!mapping=)[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,300}){0,24}"
-    rf"(?:;mapping=[A-Za-z0-9_-]{{1,{packed_mapping.MOST_PACKED}}})?(?:;dtype=[A-Za-z0-9_.+-]{{1,96}})?)"
+    rf"(?:;mapping=[A-Za-z0-9_-]{{1,{_LONGEST_MAPPING}}})?(?:;dtype=[A-Za-z0-9_.+-]{{1,96}})?)"
 )
 _FROM_ELSEWHERE = {
     source: re.compile(f"{source}/({name}){_REVISION if source == 'hub' else '()'}{_ANSWERS}")
@@ -63,9 +61,7 @@ class ModelRef:
     # says which version of its files is meant: another model that takes their place has another one. Only what keys a
     # cache has a stamp (`vizformer.web.catalogue.sources.stamped`), a link never
     stamp: str = ""
-    # which tensor plays which role, where the link says so, packed; empty: what lies beside the weights, or the reader
-    # by role, says it
-    mapping: str = ""
+    mapped: bool = False  # whether the link mapped tensors to roles, which none does any more
 
     @classmethod
     def parse(cls, text: str) -> "ModelRef":
@@ -78,16 +74,17 @@ class ModelRef:
             name, revision, said = found.groups()
             pairs = [item.partition("=")[::2] for item in said.split(";")[1:]]
             dtype = dict(pairs).get("dtype", USUAL_DTYPE)
-            answers = tuple((field, value) for field, value in pairs if field not in ("dtype", "mapping", _SETTLED))
-            return cls(source, name, revision or "", answers, dtype, mapping=dict(pairs).get("mapping", ""))
+            answers = tuple((field, value) for field, value in pairs if field not in ("dtype", _MAPPED, _SETTLED))
+            return cls(source, name, revision or "", answers, dtype, mapped=_MAPPED in dict(pairs))
         if found := re.fullmatch(f"({TRAINING})(?:@({STEP}))?", text):
             return cls("training", found[1], str(int(found[3])) if found[3] else "")
         return cls("bundled", text)
 
     def __str__(self) -> str:
         where = self.id if self.source in ("bundled", "training") else f"{self.source}/{self.id}"
-        more = (("mapping", self.mapping, ""), ("dtype", self.dtype, USUAL_DTYPE))
-        said = (*self.answers, *((field, value) for field, value, usual in more if value != usual))
+        mapped = [(_MAPPED, "gone")] if self.mapped else []
+        dtype = [("dtype", self.dtype)] if self.dtype != USUAL_DTYPE else []
+        said = (*self.answers, *mapped, *dtype)
         return "".join([where, *(f";{field}={value}" for field, value in said)])
 
     @property
@@ -109,17 +106,15 @@ class ModelRef:
         """What `vizformer.load` is given beside the path and the precision.
 
         Raises:
-            CheckpointError: a mapping that is damaged.
+            CheckpointError: the link mapped tensors to roles.
         """
-        if not self.mapping:
-            return dict(self.answers)
-        try:
-            return {**dict(self.answers), "mapping": packed_mapping.read(self.mapping)}
-        except UnusableError as error:
+        if self.mapped:
             raise CheckpointError(
-                "The mapping of tensors in this link is damaged: {reason}. Open the model without it.",
-                reason=error.message,
-            ) from error
+                "This link said which tensor of {name} plays which role. Links say that no more: in Python "
+                "vf.load(path, config=..., mapping=...) opens such weights, and the page Open your own says what else does.",
+                name=self.name,
+            )
+        return dict(self.answers)
 
     @property
     def files(self) -> "ModelRef":
@@ -127,16 +122,8 @@ class ModelRef:
         return replace(self, dtype=USUAL_DTYPE)
 
     def under(self, answers: Mapping[str, object]) -> "ModelRef":
-        """The same under other assumptions (and with the same mapping)."""
-        return replace(self, answers=tuple((field, str(value)) for field, value in answers.items()))
-
-    def mapped(self, mapping: dict[str, Any] | None) -> "ModelRef":
-        """The same with its tensors mapped to roles by hand, or as they are.
-
-        Raises:
-            UnusableError: a mapping that is too long for a link.
-        """
-        return replace(self, mapping="" if mapping is None else packed_mapping.write(mapping))
+        """The same under other assumptions."""
+        return replace(self, answers=tuple((field, str(value)) for field, value in answers.items()), mapped=False)
 
     def within(self, dtype: str) -> "ModelRef":
         return replace(self, dtype=dtype)

@@ -23,9 +23,8 @@ def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:
     """What opens a model: by its name where it has one everywhere, else from a folder that the reader fills in."""
     name = model.id if model.source in ("bundled", "hub") else path
     answers = "".join(f", {field}={value!r}" for field, value in model.answers)
-    mapping = ", mapping='path/to/the/mapping.toml'" if model.mapping else ""
     dtype = "" if model.dtype == "float32" else f", dtype={model.dtype!r}"
-    return f"vf.load({name!r}{dtype}{answers}{mapping})"
+    return f"vf.load({name!r}{dtype}{answers})"
 
 
 def name_and_revision(model: ModelRef) -> tuple[str, str]:

@@ -204,5 +204,5 @@ def _layout(
         part.targets[0].rpartition(".")[2]: part.source for part in parts if "decoder.final_norm" in part.targets[0]
     }
     if is_one(weights, last["weight"], last.get("bias")):
-        asked.append(questions.is_applied("final_norm", shown(last["weight"].rpartition(".")[0])))
+        asked.append(questions.is_applied(shown(last["weight"].rpartition(".")[0])))
     return Layout(name, tuple(asked), plan)

@@ -7,10 +7,10 @@ from typing import get_args
 
 from torch import Tensor
 
+from vizformer.checkpoints.bare.derived_tensors import Made
 from vizformer.checkpoints.bare.layout import of_losses, same_numbers
-from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, find_sides
 from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules, taken_for
-from vizformer.checkpoints.bare.structure.derived_tensors import Made
+from vizformer.checkpoints.bare.sides import Sides, by_name, find_sides
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -73,11 +73,11 @@ class Tables:
 
         return {"max_positions": n}, {name: Made((name,), (n, width), build) for name in names}
 
-    def scaled(self, *, segments: bool = False) -> list[Question]:
+    def scaled(self) -> list[Question]:
         """Whether embeddings are scaled, and whether positions with them."""
-        if self.position_tables() and not segments:
+        if self.position_tables():
             return [questions.SCALED, questions.SCALED_ROWS]
-        why = N_("waves, or rows of segments, would be scaled with the embeddings; only learned positions can be")
+        why = N_("waves would be scaled with the embeddings; only learned positions can be")
         return [questions.SCALED, replace(questions.SCALED_ROWS, refused={"sum": why})]
 
     def of_logits(self) -> list[Question]:

@@ -59,7 +59,7 @@ def recognise(weights: Weights) -> Layout | None:
     asked += _asked({**options, **tables.options}, tables, both)
     last = tables.final_norm
     if last is not None and is_one(weights, f"{last}.weight", f"{last}.bias"):
-        asked.append(questions.is_applied("final_norm", shown(last)))
+        asked.append(questions.is_applied(shown(last)))
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         chosen = dict(answers)

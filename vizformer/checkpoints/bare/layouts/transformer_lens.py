@@ -7,19 +7,17 @@ Source: github.com/TransformerLensOrg/TransformerLens, HookedTransformer and its
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vizformer.checkpoints.bare.buffers import masks
+from vizformer.checkpoints.bare.derived_tensors import Made, reshaped, turned
 from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
 from vizformer.checkpoints.bare.layouts.task_heads import left_out
-from vizformer.checkpoints.bare.structure.derived_tensors import Made, reshaped, turned
-from vizformer.checkpoints.bare.structure.open_questions import ABSENT, SCALE, score_scale
-from vizformer.checkpoints.bare.structure.outer_parts import buffers
-from vizformer.checkpoints.bare.structure.parts import Fill
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -31,7 +29,25 @@ from vizformer.messages import N_, Message
 
 NAMES = ("TransformerLens",)
 NEVER = -10_000.0  # the logit of a token that the head does not know: its probability is exactly 0
-RESIDUAL = replace(questions.RESIDUAL, choices=("sequential", "parallel"))
+ABSENT = replace(  # no norm has weights
+    NORM,
+    text=N_("Which norm does the model have, in its layers or elsewhere? (None of them has weights.)"),
+    choices=("none", *NORM.choices),
+    usual="none",
+    insists=True,
+)
+SCALE = Question(
+    "score_scale",
+    N_("What are the scores divided by?"),
+    ("root_of_d_head", "root_of_d_model", "d_head", "nothing"),
+    usual="root_of_d_head",
+)
+RESIDUAL = Question(
+    "residual",
+    N_("Is what a sublayer has found added to what it has read?"),
+    ("sequential", "parallel"),
+    usual="sequential",
+)
 # What its config says and no model here computes.
 REFUSES: Mapping[str, tuple[object, ...]] = {
     "normalization_type": ("SoLU",),
@@ -57,6 +73,13 @@ def recognise(weights: Weights) -> Layout | None:
     return _Reader(weights, len(layers)).layout()
 
 
+def _score_scale(answers: dict[str, Value], width: int, d_head: int) -> Options:
+    """What the answer, which it takes out, makes of the scores; nothing where it is what our models do."""
+    said = answers.pop("score_scale", "root_of_d_head")
+    scale = {"root_of_d_model": width**-0.5, "d_head": 1 / d_head, "nothing": 1.0}.get(str(said))
+    return {} if scale is None or scale == d_head**-0.5 else {"attention_scale": scale}
+
+
 class _Reader:
     """What one file holds."""
 
@@ -73,7 +96,7 @@ class _Reader:
         self.shifted = any(re.search(r"\.ln[12]\.b$|^ln_final\.b$", name) for name in self.shapes)
         self.biased = any(".attn.b_" in name or ".attn._b_" in name for name in self.shapes)
         self.inner_biased = any(".mlp.b_" in name for name in self.shapes)
-        self.unused = dict(buffers(weights).unused)
+        self.unused = masks(weights)
         self.rotary: Options = {}
         for name in self.shapes:
             if name.endswith((".rotary_sin", ".rotary_cos")):
@@ -95,7 +118,7 @@ class _Reader:
         known: dict[str, Value] = {"n_heads": self.heads, "norm_order": "pre"}
         if not any(question.name == "causal" for question in asked):
             known["causal"] = True
-        asked += [replace(questions.NORM_EPS, moot={"norm": ("none",)}), replace(SCALE, insists=False)]
+        asked += [replace(questions.NORM_EPS, moot={"norm": ("none",)}), SCALE]
         if "pos_embed.W_pos" not in self.shapes:
             asked.append(questions.MAX_POSITIONS)
         if self.outputs < self.tokens:
@@ -112,7 +135,7 @@ class _Reader:
         self.predicts = bool(answers.pop("outputs_are_tokens", self.outputs == self.tokens))
         self.parts: list[Part] = [Part("embed.W_E", ("embedding.weight",))]
         self.made: dict[str, Made] = {}
-        self.fills: dict[str, Fill] = {}
+        self.fills: dict[str, Callable[[Shape], Tensor]] = {}
         options: Options = {
             "vocab_size": self.tokens,
             "d_model": self.width,
@@ -133,7 +156,7 @@ class _Reader:
             options["head_dim"] = self.d_head
         if self.grouped and len(keys := self.shapes["blocks.0.attn._W_K"]) == 3:
             options["n_kv_heads"] = keys[0]
-        options |= score_scale(answers, self.width, self.d_head)
+        options |= _score_scale(answers, self.width, self.d_head)
         if "pos_embed.W_pos" in self.shapes:
             options |= {"positions": "learned", "max_positions": self.shapes["pos_embed.W_pos"][0]}
             self.parts.append(Part("pos_embed.W_pos", ("position_embedding.weight",)))

@@ -191,7 +191,7 @@ def _choose(model: ModelRef) -> None:
 
 def _like(first: ModelRef, model: ModelRef) -> ModelRef:
     """A model under the assumptions and in the precision of the first one, where it opens so."""
-    alike = replace(model, answers=first.answers, mapping=first.mapping, dtype=first.dtype)
+    alike = replace(model, answers=first.answers, dtype=first.dtype)
     if alike == model or model != model.base:  # (chosen from the list, as it was opened before)
         return model
     try:

@@ -29,15 +29,12 @@ def read(model: ModelRef) -> Report | None:
                 "This file holds weights alone, and they fit several models. With your answers it opens; they are "
                 "part of the link."
             )
-            if read := report_words.read_by_role(error):
-                with st.expander(_("How the tensors were read"), expanded=True):
-                    st.text("\n".join(read))
             ask(model, questions, known)
         else:
             st.subheader(_("This model does not open"), anchor=False)
             errors.show(error.message)
-            if model.answers or model.mapping:
-                st.button(_("Without these assumptions"), on_click=assume, args=(model.mapped(None), {}))
+            if model.answers or model.mapped:
+                st.button(_("Without these assumptions"), on_click=assume, args=(model, {}))
         return None
 
 
@@ -54,13 +51,7 @@ def absent(model: ModelRef) -> None:
 @guarded()
 def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, object]) -> None:
     """A form of what is open; the answers become part of the model's name, and so of the link."""
-    fixed = {q.name: known[q.name] for q in questions if q.stands_for}
-    questions = tuple(q for q in questions if not q.stands_for)
-    for name, is_known in fixed.items():  # the names of a known code: one press, and all that it fixes is asked
-        label = (
-            _("The code was changed: ask everything") if is_known else _("Take it for the code that has these names")
-        )
-        st.button(label, key=f"assume.{model}.{name}", on_click=assume, args=(model, {name: False} if is_known else {}))
+    questions = tuple(q for q in questions if not q.stands_for)  # of a known code there is no other answer
     with st.form(f"assume.{model}", border=False):
         answers: dict[str, Any] = {}
         for number, question in enumerate(questions):
@@ -79,7 +70,7 @@ def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, objec
         show_warning("Some questions are still open.")
         return
     given = {q.name: chosen[q.name] for q in questions if q.name in chosen and (q.insists or chosen[q.name] != q.usual)}
-    assume(model, given | {name: False for name, is_known in fixed.items() if not is_known})
+    assume(model, given)
     st.rerun()
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from html import escape
-from itertools import permutations
 
 from vizformer.checkpoints import Question, Report, UnansweredError
 from vizformer.checkpoints.bare.layouts import NAMES
@@ -11,7 +10,7 @@ from vizformer.checkpoints.hugging_face import families as families_that_open
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
 from vizformer.config import ModelConfig
-from vizformer.messages import N_, Message, messages_of
+from vizformer.messages import Message, messages_of
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.options.norms import NORM_PLACES
 from vizformer.web.words import labels
@@ -23,17 +22,10 @@ _WORDS = words_of(__file__)
 COMPONENTS = messages_of(_WORDS["components"])
 FATES = messages_of(_WORDS["fates"])
 _WRITTEN = messages_of(_WORDS["written"])
-BY_HAND = "hand-written"  # the family of models that no layout of names describes
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES = {name: messages_of(texts) for name, texts in _WORDS["choices"].items()}
-_CHOICES["norm_order"] |= NORM_PLACES
+_CHOICES["norm_order"] = dict(NORM_PLACES)
 _CHOICES["positions"] |= labels.POSITIONS
-_CHOICES["qkv_rows"] |= {
-    "_".join(order).replace("q_k_v", "as_q_k_v"): N_(
-        "one matrix after the other, in the order {letters}", letters=", ".join(order)
-    )
-    for order in (*permutations("qkv"), "kv", "vk")
-}
 _ACTIVATIONS = {**ACTIVATION_NAMES, "gelu_tanh": "GELU (tanh)"}
 
 
@@ -41,7 +33,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     config = report.config
     written = translate(_WRITTEN[report.format])
     found = [
-        (_("Family"), _family(report)),
+        (_("Family"), report.family),
         (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
         (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
@@ -51,12 +43,6 @@ def facts(report: Report) -> list[tuple[str, str]]:
     if report.declared:
         found.insert(1, (_("Class in config.json"), report.declared))
     return found
-
-
-def _family(report: Report) -> str:
-    if report.family != BY_HAND:
-        return report.family
-    return _("written by hand, mapped by hand") if report.mapping else _("written by hand, read by role")
 
 
 def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
@@ -126,12 +112,6 @@ def tensors(report: Report) -> dict[str, list[str]]:
 def open_questions(error: Exception) -> tuple[tuple[Question, ...], dict[str, object]]:
     """What has to be answered before bare weights open, and what is known of it; nothing for other errors."""
     return (error.questions, dict(error.answers)) if isinstance(error, UnansweredError) else ((), {})
-
-
-def read_by_role(error: Exception) -> list[str]:
-    """How the tensors of bare weights were understood, in sentences that begin like sentences."""
-    said = [translate(message) for message in error.read] if isinstance(error, UnansweredError) else []
-    return [f"• {text[:1].upper()}{text[1:]}" for text in said]
 
 
 def under_assumptions(report: Report) -> str:

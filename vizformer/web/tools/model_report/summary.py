@@ -136,7 +136,9 @@ def draw_own_models() -> None:
         st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
         show_text("These families open: {families}.", families=", ".join(report_words.families()))
         show_text(
-            "State dicts without a config.json open too, under assumptions that you choose: {layouts}; and models "
-            "written by hand, whose tensors are read by role.",
+            "State dicts without a config.json open too, under assumptions that you choose, where their tensors have the "
+            "names of these: {layouts}. Other weights do not say what is computed with them: save the model with its "
+            "program, as a folder of Hugging Face (save_pretrained), or say it in Python: "
+            "vf.load(path, config=..., mapping=...).",
             layouts=", ".join(report_words.layouts()),
         )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vizformer.checkpoints.bare.layout import same_numbers
-from vizformer.checkpoints.bare.structure.names import differing
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.messages import N_, Message
@@ -27,10 +26,20 @@ def by_name(first: str, second: str) -> tuple[str, str] | None:
 
     What they have in common ("encoder_decoder.") says nothing.
     """
-    sides = [bool(TARGET.search(name)) - bool(SOURCE.search(name)) for name in differing(first, second)]
+    sides = [bool(TARGET.search(name)) - bool(SOURCE.search(name)) for name in _differing(first, second)]
     if sides[0] == sides[1]:
         return None
     return (first, second) if sides[0] < sides[1] else (second, first)
+
+
+def _differing(first: str, second: str) -> tuple[str, str]:
+    """Two names without what they begin with and end in alike."""
+    one, other = first.split("."), second.split(".")
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return ".".join(one), ".".join(other)
 
 
 def find_sides(weights: Weights, first: str, second: str, outputs: Sequence[str]) -> Sides | None:

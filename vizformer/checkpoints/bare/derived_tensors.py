@@ -1,4 +1,4 @@
-"""Tensors that are made of tensors of the file: heads joined, matrices turned over, a norm's one number for all."""
+"""Tensors that are made of tensors of the file: matrices turned over, tables cut, heads joined."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,40 +75,3 @@ def turned(source: str, shape: Shape) -> Made:
 
 def reshaped(source: str, shape: Shape) -> Made:
     return Made((source,), shape, lambda tensors: tensors[0].reshape(shape))
-
-
-def joined(sources: Sequence[str], shape: Shape, *, turn: bool = False, columns: bool = False) -> Made:
-    """Matrices or vectors one under the other (with `columns` side by side), each turned over before."""
-
-    def build(tensors: Sequence[Tensor]) -> Tensor:
-        whole = [tensor.T for tensor in tensors] if turn else list(tensors)
-        return torch.cat(whole, dim=1 if columns else 0)
-
-    return Made(tuple(sources), shape, build)
-
-
-def repeated(source: str, shape: Shape, n: int) -> Made:
-    """What every head has alike, for all heads: a matrix along the diagonal, 0 elsewhere; a bias again and again."""
-
-    def build(tensors: Sequence[Tensor]) -> Tensor:
-        if len(shape) == 1:
-            return tensors[0].repeat(n)
-        diagonal = torch.eye(n, dtype=tensors[0].dtype)  # [n, n]
-        return torch.kron(diagonal, tensors[0].contiguous())
-
-    return Made((source,), tuple(n * side for side in shape), build)
-
-
-def flattened(source: str, shape: Shape) -> Made:
-    """A convolution over one position, [out, in, 1], which is a matrix."""
-    return reshaped(source, shape[:2])
-
-
-def rolled(source: str, shape: Shape, first: int) -> Made:
-    """A table whose row `first` becomes row 0, the next one row 1, and those before it the last ones."""
-    return Made((source,), shape, lambda tensors: tensors[0].roll(-first, 0))
-
-
-def expanded(source: str, width: int) -> Made:
-    """One number for a whole row."""
-    return Made((source,), (width,), lambda tensors: tensors[0].reshape(1).expand(width).contiguous())

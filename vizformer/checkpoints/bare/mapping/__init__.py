@@ -1,1 +1,0 @@
-"""Hand-written models whose tensors get their roles by hand: a mapping applied, proposed, offered to choose from."""
