@@ -612,7 +612,7 @@ def test_missing_tokenizers(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=rf"{family} lacks a tokenizer \(tokenizer.json"):
             load(folder)
     (folder / "tokenizer.model").write_bytes(b"spm")
-    with pytest.raises(CheckpointError, match=r"tokenizer.model cannot be used as a tokenizer \(.*. Copy it again"):
+    with pytest.raises(CheckpointError, match=r"tokenizer.model is no file of SentencePiece, or damaged"):
         load(folder)
     folder = folders.gpt2(tmp_path / "bpe")
     (folder / "merges.txt").rename(folder / "tokenizer.model")

@@ -1,10 +1,12 @@
 """SentencePiece files, written here byte by byte, against plain implementations of what they stand for."""
 
-import json
+import base64
 import math
 import os
 import random
 import struct
+import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
@@ -13,11 +15,11 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("sentencepiece")
+
+from tests.checkpoints import hostile
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers import deberta
 from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
-from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
-from vizformer.checkpoints.tokenizers.protobuf import WireError
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.text import Tokenizer
 
@@ -63,9 +65,10 @@ def model(
     **flags: int,
 ) -> bytes:
     """A file as the trainer writes it, with fields that nobody reads among the others."""
-    out = b"".join(
-        entry(1, entry(1, t.encode()) + entry(2, float(s)) + (entry(3, k) if k != 1 else b"")) for t, s, k in pieces
-    )
+    out = b""
+    for text, score, type in pieces:
+        one = entry(1, text.encode(errors="surrogateescape")) + entry(2, float(score))
+        out += entry(1, one + (entry(3, type) if type != 1 else b""))
     trainer = entry(1, b"corpus.txt") + entry(3, kind) + entry(4, 99) + entry(35, int(byte_fallback))
     trainer += entry(40, 0) + entry(43, -1)
     trainer += entry(41, int(flags.pop("bos", 1)))
@@ -224,49 +227,6 @@ def test_special_and_user_defined_pieces(tmp_path: Path) -> None:
     assert tokenizer.is_special(0) and tokenizer.is_special(1) and not tokenizer.is_special(len(pieces) - 1)  # noqa: PT018
 
 
-DEBERTA: Pieces = [("[PAD]", 0.0, CONTROL), ("[CLS]", 0.0, CONTROL), ("[SEP]", 0.0, CONTROL), ("[UNK]", 0.0, UNKNOWN)]
-
-
-def of_deberta(tmp_path: Path, pieces: Pieces, **said: Any) -> Tokenizer:
-    (tmp_path / "spm.model").write_bytes(model(pieces))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "DebertaV2Tokenizer", **said}))
-    return Tokenizer(deberta.unigram(Folder(tmp_path)))
-
-
-def test_deberta_sets_its_marks_around_a_text_and_the_mask_behind_the_pieces(tmp_path: Path) -> None:
-    pieces = [*DEBERTA, *unigram()[3:]]
-    tokenizer, transformers = of_deberta(tmp_path, pieces), pytest.importorskip("transformers")
-    theirs = transformers.DebertaV2Tokenizer.from_pretrained(tmp_path)
-    for text in [*(text for text in TEXTS if "\t" not in text), "low [MASK] news", "[MASK]low", "LOW low"]:
-        assert ids(tokenizer, text) == theirs(text)["input_ids"], (
-            text
-        )  # (a tab it takes for a space, SentencePiece does not)
-    assert tokenizer.id_of("[MASK]") == len(pieces) == theirs.mask_token_id
-    assert ids(tokenizer, "news")[0] == 1
-    assert ids(tokenizer, "news")[-1] == 2
-
-
-def test_deberta_in_small_letters(tmp_path: Path) -> None:
-    tokenizer = of_deberta(tmp_path, [*DEBERTA, *unigram()[3:]], do_lower_case=True)
-    assert ids(tokenizer, "LOW News") == ids(tokenizer, "low news")
-
-
-def test_a_mask_that_is_listed_keeps_its_id(tmp_path: Path) -> None:
-    pieces = [*DEBERTA, *unigram()[3:]]
-    (tmp_path / "added_tokens.json").write_text(json.dumps({"<new>": len(pieces), "[MASK]": len(pieces) + 1}))
-    assert of_deberta(tmp_path, pieces).id_of("[MASK]") == len(pieces) + 1
-
-
-def test_what_deberta_is_not_read_from(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"it lacks \[CLS\], \[SEP\]"):
-        of_deberta(tmp_path, unigram())
-    with pytest.raises(CheckpointError, match="split_by_punct: words are first cut at punctuation"):
-        of_deberta(tmp_path, [*DEBERTA, *unigram()[3:]], split_by_punct=True)
-    (tmp_path / "spm.model").unlink()
-    with pytest.raises(CheckpointError, match=r"tokenizer\.json or spm\.model"):
-        deberta.unigram(Folder(tmp_path))
-
-
 def charsmap(rules: dict[str, str]) -> bytes:
     """A double array over the bytes of the keys, found by trying offsets, and the replacements behind it."""
     texts, starts = b"", {}
@@ -358,10 +318,9 @@ def test_a_llama_folder_with_nothing_but_tokenizer_model(tmp_path: Path) -> None
     ("content", "said"),
     [
         (b"", "0 pieces stand for unknown"),
-        (b"not a model", "wire type|field|cut off|number"),
-        (model(unigram())[:500], "cut off|0 pieces|does not end"),
+        (b"not a model", "is no file of SentencePiece"),
+        (model(unigram())[:500], "is no file of SentencePiece"),
         (model(unigram(), kind=3), "a vocabulary of the kind word; supported are unigram and bpe"),
-        (model(unigram(), kind=9), "a vocabulary of the kind 9"),
         (model(unigram(), suffix=True), "treat_whitespace_as_suffix"),
         (model(unigram(), escape_whitespaces=False), "escape_whitespaces is false"),
         (model([*unigram(), ("low", 0.0, NORMAL), ("low", 0.0, NORMAL)]), "twice"),
@@ -371,8 +330,10 @@ def test_a_llama_folder_with_nothing_but_tokenizer_model(tmp_path: Path) -> None
         (model([*unigram(), ("x", 0.0, UNUSED)]), "is of type 5"),
         (model(MARKS[1:]), "0 pieces stand for unknown characters instead of one"),
         (model(MARKS), "it has no pieces"),
-        (model(unigram(), charsmap=b"\xff" * 8), "precompiled_charsmap is cut off"),
-        (model(unigram()) + entry(1, 3), "a number where bytes belong"),
+        (model([*unigram(), ("\udcff", 0.0, NORMAL)]), "is no file of SentencePiece"),
+        (b"\n\0" * (4 * 2**20), "more than 1,048,576 pieces"),
+        (b"\n\0" * (2**20 + 1), "more than 1,048,576 pieces"),
+        (bytes(spm.LIMIT + 1), "bytes; at most"),
         (b"<html>", "is a web page"),
     ],
 )
@@ -396,19 +357,41 @@ def test_a_folder_is_told_what_its_tokenizer_lacks(tmp_path: Path) -> None:
         load(folder)
 
 
-def test_charsmaps_that_lead_astray() -> None:
-    """A panic in the library cannot be caught where a text is split: such tables are refused before."""
-    good = charsmap(RULES)
-    check_charsmap(good)
-    size = struct.unpack("<I", good[:4])[0]
-    units = list(struct.unpack(f"<{size // 4}I", good[4 : 4 + size]))
-    far = [units[0] | 1 << 30, *units[1:]]
-    lost = [unit & ~0xFFFFFF | 0xFFFF if unit >> 31 else unit for unit in units]
-    for wrong in (far, lost):
-        with pytest.raises(WireError, match="precompiled_charsmap"):
-            check_charsmap(good[:4] + struct.pack(f"<{len(wrong)}I", *wrong) + good[4 + size :])
-    with pytest.raises(WireError):
-        check_charsmap(good[:-3] + b"\xff\xfe\0")
+def test_a_table_that_leads_astray_is_an_error_where_a_text_follows_it(tmp_path: Path) -> None:
+    """There the library panics, which the pages say in words."""
+    damaged = base64.b64decode(hostile.damaged_charsmap("q"))
+    tokenizer = opened(tmp_path, model(unigram(), charsmap=damaged))
+    assert ids(tokenizer, "low")
+    with pytest.raises(VizformerError, match="cannot be split into tokens"):
+        tokenizer.encode("quick")
+
+
+def test_a_table_that_makes_much_of_a_character_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(VizformerError, match="Precompiled puts 100 characters into texts"):
+        opened(tmp_path, model(unigram(), charsmap=charsmap({"a": "b" * 100})))
+
+
+def test_without_the_library_a_file_is_refused_with_the_way_out(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
+    with pytest.raises(CheckpointError, match=r"pip install vizformer\[sentencepiece\].*save_pretrained"):
+        opened(tmp_path, model(unigram()))
+
+
+def test_as_many_pieces_as_are_let_through_take_little_memory(tmp_path: Path) -> None:
+    """A byte each is all that they take in the file; measured in a process of its own."""
+    (tmp_path / "tokenizer.model").write_bytes(b"\n\0" * 2**20 + b"\n\2\n\0" * 2**19)
+    code = (
+        "import resource, sys, pathlib\n"
+        "from vizformer.checkpoints.files.untrusted_folder import Folder\n"
+        "from vizformer.checkpoints.tokenizers import sentencepiece_files as spm\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try: spm.read(Folder(pathlib.Path(sys.argv[1])), 'tokenizer.model')\n"
+        "except Exception as error: print(error)\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True).stdout
+    assert "pieces" in said
+    assert int(said.split()[-1]) < 400
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Weights in Meta's own format, params.json beside them, against `transformers` on what they were converted to."""
 
+import base64
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +16,6 @@ import sentencepiece
 
 from tests import tiny
 from tests.checkpoints import folders
-from tests.checkpoints.test_tiktoken import lines_of
 from tests.parity.against_transformers import same_numbers, theirs
 from vizformer.assets import asset
 from vizformer.checkpoints import load
@@ -224,13 +224,22 @@ def test_a_text_begins_with_the_mark_of_the_pieces_beside_the_weights(tmp_path: 
     assert (ours.model.config.bos_id, ours.model.config.eos_id) == (1, 2)
 
 
-def test_the_tokens_of_llama_3_lie_beside_the_weights_by_their_ranks(tmp_path: Path) -> None:
-    __, made = published(tmp_path, PARAMS, vocab_size=267)
+def test_the_file_of_llama_3_is_not_read_and_its_marks_are_those_of_tokenizer_json(tmp_path: Path) -> None:
+    """Its tokenizer.model is a line for each token, its bytes in base64 and its rank."""
+    __, made = published(tmp_path, PARAMS)
+    content = json.loads((made / "tokenizer.json").read_text())
     (made / "tokenizer.json").unlink()
-    (made / "tokenizer.model").write_bytes(b"".join(lines_of([bytes([byte]) for byte in range(256)])))
-    ours = load(made)
-    assert [token.id for token in ours.encode("é<|eot_id|>")] == [256, 0xC3, 0xA9, 265]
-    assert (ours.model.config.bos_id, ours.model.config.eos_id) == (256, 257)
+    lines = (f"{base64.b64encode(bytes([byte])).decode()} {byte}\n" for byte in range(256))
+    (made / "tokenizer.model").write_text("".join(lines))
+    with pytest.raises(CheckpointError, match=r"tokenizer\.model.* LLaMA 3's .*is not read.*save_pretrained"):
+        load(made)
+    renamed = {"<s>": "<|begin_of_text|>", "</s>": "<|end_of_text|>"}
+    model = content["model"]
+    model["vocab"] = {renamed.get(token, token): id for token, id in model["vocab"].items()}
+    for token in content["added_tokens"]:
+        token["content"] = renamed.get(token["content"], token["content"])
+    (made / "tokenizer.json").write_text(json.dumps(content | {"post_processor": None}))
+    assert (load(made).model.config.bos_id, load(made).model.config.eos_id) == (1, 2)
 
 
 def test_a_file_of_llama2_c_says_its_fields_itself(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.bare.vocabulary_tokenizer import Inside
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers import sentencepiece_files, tiktoken
+from vizformer.checkpoints.tokenizers import sentencepiece_files
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.token_ids import without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, TOKENIZER, TRIAL, byte_level, read_tokenizer, tried
@@ -13,7 +13,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.text import Tokenizer
 
-END = "<|endoftext|>"
+END, BEGIN_OF_LLAMA_3 = "<|endoftext|>", "<|begin_of_text|>"
 PARAMS = "params.json"  # of Meta's code, in which every text begins with the mark
 
 
@@ -23,17 +23,14 @@ def backend_beside(folder: Folder, rows: int) -> Backend | None:
     if folder.has("vocab.json") and folder.has("merges.txt"):
         return byte_level(folder, {"bos_token": END, "eos_token": END, "unk_token": END})
     name = sentencepiece_files.find(folder)
-    if name is not None and folder.has(PARAMS) and tiktoken.is_one(folder, name):
-        return tiktoken.read(folder, name, rows)
     return None if name is None else sentencepiece_files.sentencepiece(folder, name, begun=folder.has(PARAMS))
 
 
 def usual_marks(folder: Folder, backend: Backend) -> dict[str, str]:
     """The marks of a text, where no file says them: GPT-2's, or those of Meta's tokenizers."""
-    begin, end = END, END
-    if folder.has(PARAMS):
-        llama3 = backend.token_to_id(tiktoken.BEGIN) is not None
-        begin, end = (tiktoken.BEGIN, tiktoken.END) if llama3 else ("<s>", "</s>")
+    begin, end = ("<s>", "</s>") if folder.has(PARAMS) else (END, END)
+    if backend.token_to_id(BEGIN_OF_LLAMA_3) is not None:
+        begin, end = BEGIN_OF_LLAMA_3, "<|end_of_text|>"
     return {"bos_token": begin, "eos_token": end}
 
 

@@ -34,7 +34,6 @@ _TOKENIZER = (
     "merges.txt",
     "tokenizer.model",
     "spiece.model",
-    "sentencepiece.bpe.model",
     "source.spm",
     "target.spm",
     "target_vocab.json",

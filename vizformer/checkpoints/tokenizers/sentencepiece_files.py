@@ -1,7 +1,7 @@
-"""SentencePiece files (`.model`, `.spm`) read into the `tokenizers` library, without the `sentencepiece` package.
+"""SentencePiece files (`.model`, `.spm`), read by the library `sentencepiece` and made tokenizers of `tokenizers`.
 
-The file is a protocol buffer: pieces with scores, how they were trained, how a text is made ready.  Unigram (Kudo 2018)
-takes the split with the highest sum of scores, BPE (Sennrich et al. 2016) merges the pair whose piece scores highest.
+A file holds pieces with scores, how they were trained, how a text is made ready.  Unigram (Kudo 2018) takes the split
+with the highest sum of scores, BPE (Sennrich et al. 2016) merges the pair whose piece scores highest.
 
 Where the two libraries differ: SentencePiece ranks merges by the piece they make, `tokenizers` by the pair, so that of
 two overlapping pairs that make the same piece ("a" + "aa" and "aa" + "a") the other one may be merged.  A special token
@@ -14,46 +14,50 @@ Kudo & Richardson 2018.
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, damaged
-from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
-from vizformer.checkpoints.tokenizers.protobuf import WireError, fields, number, raw, real
 from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, raise_refusal
 from vizformer.checkpoints.tokenizers.special_tokens import add_listed, settings
+from vizformer.errors import CheckpointError
 
 SUFFIXES = (".model", ".spm")
 LIMIT = 32 * MEGABYTE  # the largest in use have 18
 MOST_PIECES, LONGEST_PIECE, MOST_CUTS = 2**20, 512, 2**22  # pieces; bytes; places at which BPE may have merged
+_PIECE = b"\n"  # the byte with which each piece begins, and the text in it
 SPACE = "▁"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
 
-@dataclass(frozen=True)
-class Piece:
+class OddError(ValueError):
+    """A file that asks for what is not done here; says what."""
+
+
+class Piece(NamedTuple):
     text: str
     score: float
     type: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class SentencePiece:
-    """What a file says; the values are the format's defaults."""
+    """What a file says; the names are the format's."""
 
-    pieces: list[Piece] = field(default_factory=list)
-    kind: str = "unigram"
-    byte_fallback: bool = False
-    space_behind: bool = False  # treat_whitespace_as_suffix
-    charsmap: bytes = b""
-    bos_id: int = 1
-    eos_id: int = 2
-    add_dummy_prefix: bool = True
-    remove_extra_whitespaces: bool = True
-    escape_whitespaces: bool = True
+    pieces: tuple[Piece, ...]
+    kind: str
+    byte_fallback: bool
+    treat_whitespace_as_suffix: bool
+    precompiled_charsmap: bytes
+    bos_id: int
+    eos_id: int
+    add_dummy_prefix: bool
+    remove_extra_whitespaces: bool
+    escape_whitespaces: bool
 
     def ids(self, *types: int) -> list[int]:
         return [id for id, piece in enumerate(self.pieces) if piece.type in types]
@@ -61,7 +65,7 @@ class SentencePiece:
 
 def find(folder: Folder) -> str | None:
     """The file of a folder that may be one of these; the usual names come first."""
-    for name in ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model"):
+    for name in ("tokenizer.model", "spiece.model"):
         if folder.has(name):
             return name
     found = [name for name in folder.names() if name.endswith(SUFFIXES)]
@@ -91,6 +95,21 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
 
 
 def read(folder: Folder, name: str) -> SentencePiece:
+    """What a file says.
+
+    Raises:
+        CheckpointError: it is too large, damaged, of another kind, or the library is not installed.
+    """
+    try:
+        from google.protobuf.message import DecodeError
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
+    except ImportError as error:
+        raise CheckpointError(
+            "{file} is a vocabulary of SentencePiece, which the library `sentencepiece` reads: pip install "
+            "vizformer[sentencepiece]. Or open the tokenizer with the `transformers` library and write it again with "
+            "save_pretrained: that makes tokenizer.json.",
+            file=name,
+        ) from error
     path = folder.file(name)
     if (size := path.stat().st_size) > LIMIT:
         raise_refusal(name, f"{size:,} bytes; at most {LIMIT:,} are read")
@@ -98,99 +117,71 @@ def read(folder: Folder, name: str) -> SentencePiece:
         content = path.read_bytes()
     except OSError as error:
         raise damaged(name, error) from error
+    if content.count(_PIECE) > 3 * MOST_PIECES:  # before anything of that size is made
+        raise_refusal(name, f"more than {MOST_PIECES:,} pieces")
     try:
-        return parse(content)
-    except WireError as error:
+        model = ModelProto.FromString(content)
+        pieces = tuple(Piece(piece.piece, piece.score, piece.type) for piece in model.pieces)
+        if any(isinstance(piece.text, bytes) for piece in pieces):  # (as the library gives what is no UTF-8)
+            raise DecodeError
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(
+            "{file} is no file of SentencePiece, or damaged. LLaMA 3's tokenizer.model, of tiktoken, is not read. Copy "
+            "it again, or open the tokenizer with the `transformers` library and write it again with save_pretrained: "
+            "that makes tokenizer.json.",
+            file=name,
+        ) from error
+    trained, ready = model.trainer_spec, model.normalizer_spec
+    said = SentencePiece(
+        pieces,
+        _KINDS[trained.model_type],
+        trained.byte_fallback,
+        trained.treat_whitespace_as_suffix,
+        ready.precompiled_charsmap,
+        trained.bos_id,
+        trained.eos_id,
+        ready.add_dummy_prefix,
+        ready.remove_extra_whitespaces,
+        ready.escape_whitespaces,
+    )
+    try:
+        check(said)
+    except OddError as error:
         raise_refusal(name, str(error), error)
-
-
-def parse(content: bytes) -> SentencePiece:
-    said = SentencePiece()
-    for key, value in fields(content):
-        if key == 1:
-            if len(said.pieces) == MOST_PIECES:
-                raise WireError(f"more than {MOST_PIECES:,} pieces")
-            said.pieces.append(_piece(raw(value)))
-        elif key == 2:
-            _trainer(said, raw(value))
-        elif key == 3:
-            _normalizer(said, raw(value))
-    check(said)
     return said
-
-
-def _piece(message: bytes) -> Piece:
-    text, score, kind = b"", 0.0, NORMAL
-    for key, value in fields(message):
-        if key == 1:
-            text = raw(value)
-        elif key == 2:
-            score = real(value)
-        elif key == 3:
-            kind = number(value)
-    try:
-        return Piece(text.decode(), score, kind)
-    except UnicodeDecodeError as error:
-        raise WireError(f"the piece {text[:16]!r} is no UTF-8") from error
-
-
-def _trainer(said: SentencePiece, message: bytes) -> None:
-    for key, value in fields(message):
-        if key == 3:
-            said.kind = _KINDS.get(number(value), str(number(value)))
-        elif key == 24:
-            said.space_behind = bool(number(value))
-        elif key == 35:
-            said.byte_fallback = bool(number(value))
-        elif key == 41:
-            said.bos_id = number(value)
-        elif key == 42:
-            said.eos_id = number(value)
-
-
-def _normalizer(said: SentencePiece, message: bytes) -> None:
-    for key, value in fields(message):
-        if key == 2:
-            said.charsmap = raw(value)
-        elif key == 3:
-            said.add_dummy_prefix = bool(number(value))
-        elif key == 4:
-            said.remove_extra_whitespaces = bool(number(value))
-        elif key == 5:
-            said.escape_whitespaces = bool(number(value))
 
 
 def check(said: SentencePiece) -> None:
     """What the library takes for granted or does not do.
 
     Raises:
-        WireError: says what.
+        OddError: says what.
     """
+    if len(said.pieces) > MOST_PIECES:
+        raise OddError(f"more than {MOST_PIECES:,} pieces")
     if said.kind not in ("unigram", "bpe"):
-        raise WireError(f"a vocabulary of the kind {said.kind}; supported are unigram and bpe")
-    if said.space_behind:
-        raise WireError("it counts a space to the word before it (treat_whitespace_as_suffix)")
+        raise OddError(f"a vocabulary of the kind {said.kind}; supported are unigram and bpe")
+    if said.treat_whitespace_as_suffix:
+        raise OddError("it counts a space to the word before it (treat_whitespace_as_suffix)")
     if not said.escape_whitespaces:
-        raise WireError("it leaves spaces as they are (escape_whitespaces is false)")
+        raise OddError("it leaves spaces as they are (escape_whitespaces is false)")
     if said.kind == "bpe" and (cuts := sum(len(piece.text) for piece in said.pieces)) > MOST_CUTS:
-        raise WireError(f"its pieces have {cuts:,} characters together; at most {MOST_CUTS:,} are read")
+        raise OddError(f"its pieces have {cuts:,} characters together; at most {MOST_CUTS:,} are read")
     if wrong := [n for piece in said.pieces if not 0 < (n := len(piece.text.encode())) <= LONGEST_PIECE]:
-        raise WireError(f"a piece of {wrong[0]} bytes")
+        raise OddError(f"a piece of {wrong[0]} bytes")
     texts = {piece.text for piece in said.pieces}
     if len(texts) != len(said.pieces):
-        raise WireError("a piece stands there twice")
+        raise OddError("a piece stands there twice")
     if odd := [
         p for p in said.pieces if not NORMAL <= p.type <= BYTE or (p.type == UNUSED and _is_made(said, p, texts))
     ]:
-        raise WireError(f"the piece {odd[0].text[:16]!r} is of type {odd[0].type}")
+        raise OddError(f"the piece {odd[0].text[:16]!r} is of type {odd[0].type}")
     if lost := [p for p in said.pieces if not math.isfinite(p.score) or abs(p.score) > 1e6]:
-        raise WireError(f"the piece {lost[0].text[:16]!r} has the score {lost[0].score}")
+        raise OddError(f"the piece {lost[0].text[:16]!r} has the score {lost[0].score}")
     if len(said.ids(UNKNOWN)) != 1:
-        raise WireError(f"{len(said.ids(UNKNOWN))} pieces stand for unknown characters instead of one")
+        raise OddError(f"{len(said.ids(UNKNOWN))} pieces stand for unknown characters instead of one")
     if not said.ids(NORMAL):
-        raise WireError("it has no pieces")
-    if said.charsmap:
-        check_charsmap(said.charsmap)
+        raise OddError("it has no pieces")
 
 
 def _is_made(said: SentencePiece, piece: Piece, texts: Collection[str]) -> bool:
@@ -235,7 +226,8 @@ def dress(backend: Backend, said: SentencePiece) -> None:
 
 def _make_ready(backend: Backend, said: SentencePiece) -> None:
     """What happens to a text before it is split: characters replaced, spaces made visible."""
-    steps: list[normalizers.Normalizer] = [normalizers.Precompiled(said.charsmap)] if said.charsmap else []
+    table = said.precompiled_charsmap
+    steps: list[normalizers.Normalizer] = [normalizers.Precompiled(table)] if table else []
     if said.remove_extra_whitespaces:
         steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]
         if not any(SPACE in said.pieces[id].text[1:] for id in said.ids(NORMAL)):

@@ -24,8 +24,6 @@ QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
-# LLaMA 3's differs from Qwen's in the digits alone: up to three together.
-LLAMA3_WORDS = QWEN_WORDS.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,17 @@ WORDPIECE_MARKS: Mapping[str, str] = {
     "unk_token": "[UNK]",
     "pad_token": "[PAD]",
     "mask_token": "[MASK]",
+}
+
+
+ROBERTA_MARKS: Mapping[str, str] = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
 }
 
 

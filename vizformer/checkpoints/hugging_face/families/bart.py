@@ -14,10 +14,9 @@ from vizformer.checkpoints.hugging_face.family import Family, Options, only, rel
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.fairseq import USUAL
 from vizformer.checkpoints.tokenizers.paired_files import paired
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.checkpoints.tokenizers.vocabularies import ROBERTA_MARKS, byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
@@ -104,8 +103,8 @@ def _waves_of_m2m(config: ModelConfig) -> Made:
 WAVES_AS_IN_2017: Options = {"positions": "sinusoidal", "sinusoids": "halves"}
 OWN_TABLES: Options = {"positions": "learned", "stack_inputs": "own"}
 PRE_NORM = partial(both_stacks, pre_norm=True)
-BYTES = partial(byte_level, usual=USUAL, around=("<s>", "</s>"))
-BART = relative(LIKE, "BART", "bart", _bart, weights=weights, tokenizer=BYTES, usual=USUAL)
+BYTES = partial(byte_level, usual=ROBERTA_MARKS, around=("<s>", "</s>"))
+BART = relative(LIKE, "BART", "bart", _bart, weights=weights, tokenizer=BYTES, usual=ROBERTA_MARKS)
 FAMILIES: tuple[Family, ...] = (
     BART,
     # The norms in front of the sublayers, and one more behind the last layer; tokenizer.json says the language.  Liu et al.

@@ -17,7 +17,7 @@ from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.deberta import unigram
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS, byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
@@ -233,7 +233,7 @@ FAMILY = Family(
     head="cls.",
     config=config,
     weights=weights,
-    tokenizer=unigram,
+    tokenizer=only_tokenizer_json,
     ties=bert_like.ties,
     spare=bert_like.spare,
     by_names=by_names,

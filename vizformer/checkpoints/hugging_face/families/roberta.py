@@ -34,10 +34,8 @@ from vizformer.checkpoints.hugging_face.bert_like import (
 from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
-from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, USUAL, XLM_ROBERTA, moved
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
-from vizformer.checkpoints.tokenizers.sentencepiece_files import find
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level, wordpiece_or_refuse
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
+from vizformer.checkpoints.tokenizers.vocabularies import ROBERTA_MARKS, byte_level, wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -79,16 +77,14 @@ def weights(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, 
 
 
 def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt, or sentencepiece.bpe.model."""
+    """vocab.json and merges.txt; the relatives whose ids are not those of their pieces (XLM-R, CamemBERT) have neither."""
     kind = folder.object("config.json").get("model_type") if folder.has("config.json") else None
     if kind in ("xlm-roberta", "xlm-roberta-xl", "camembert"):
-        if (file := find(folder)) is None:
-            no_tokenizer(folder, "tokenizer.json or sentencepiece.bpe.model")
-        return moved(folder, file, CAMEMBERT if kind == "camembert" else XLM_ROBERTA)
-    return byte_level(folder, USUAL, around=("<s>", "</s>"))
+        only_tokenizer_json(folder)
+    return byte_level(folder, ROBERTA_MARKS, around=("<s>", "</s>"))
 
 
-MPNET_MARKS = {**USUAL, "unk_token": "[UNK]"}
+MPNET_MARKS = {**ROBERTA_MARKS, "unk_token": "[UNK]"}
 BUCKETS, FURTHEST = 32, 128  # of MPNet: its code takes no others, whatever a config says
 MPNET: Mapping[str, Sequence[str]] = {
     **attention("attention.attn.{}", "q k v"),
@@ -139,7 +135,7 @@ FAMILY = Family(
     ties=partial(ties, head="lm_head"),
     spare=partial(spare, head="lm_head"),
     unused=UNUSED,
-    usual=USUAL,
+    usual=ROBERTA_MARKS,
 )
 FAMILIES: tuple[Family, ...] = (
     FAMILY,
