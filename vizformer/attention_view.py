@@ -4,7 +4,9 @@ vf.view(checkpoint.trace("..."), kind="cross") # every layer and head
 vf.view("trace.safetensors", kind="cross")     # the same of a trace that was saved (`trace.save`); of a .npz too
 vf.view(trace, site="decoder.2.cross")         # the heads of one layer; trace["decoder.2.cross"] does the same
 vf.view(trace, site="decoder.2.pre")           # the stream at a site, as a table
-vf.view(attentions, tokens)                    # [layers, heads, n, n], or a list with an array for each layer
+vf.view(outputs, tokens)                       # the output of a model of transformers, or of its generate()
+vf.view(outputs.attentions, tokens)            # a list with an array for each layer
+vf.view(array, tokens, first_axis="layers")    # [layers, heads, n, n]; "texts" where the first axis is a batch's
 vf.view(attentions, tokens).save("maps.html")  # works without a server and without a network
 """
 
@@ -15,8 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vizformer.analysis import Kind, TraceHeads, TraceNumbers
-from vizformer.analysis.heads.attention_arrays import MAX_BYTES, as_arrays, attention_groups, labels, read_attention
+from vizformer.analysis import TraceHeads, TraceNumbers
+from vizformer.analysis.heads.attention_arrays import (
+    NOTEBOOK,
+    AttentionArrays,
+    Tokens,
+    attention_groups,
+    labels,
+    texts_of,
+)
+from vizformer.analysis.heads.attention_files import read_attention
+from vizformer.analysis.heads.attention_outputs import collect
 from vizformer.components import attention, lines, matrix, reading
 from vizformer.components._mount import Html
 from vizformer.components.contract import Heads, Numbers
@@ -29,7 +40,9 @@ MOST_BYTES = (
     60_000_000  # of numbers in a file; of a larger one it has small maps and one head, or the lines of one layer
 )
 _PICTURES = {"map": attention, "lines": lines, "text": reading}
+MOST_PICTURES = 16  # one below the other
 Picture = Literal["map", "lines", "text"]
+FirstAxis = Literal["layers", "texts"]
 
 
 class _Picture(ABC):
@@ -64,17 +77,37 @@ class AttentionView(_Picture):
     caption: str = ""
     layers: Sequence[int] | None = None
     notes: tuple[Message, ...] = ()
+    limit: int | None = None  # bytes of numbers in the file; default MOST_BYTES
 
     @property
     def html(self) -> Html:
         component, pack = _PICTURES[self.picture], lines.pack_lines if self.picture == "lines" else attention.pack
         names = {"query_tokens": self.query_tokens, "key_tokens": self.key_tokens}
-        page: Html = component.to_html(pack(self.heads, limit=MOST_BYTES), layers=self.layers, **names)
+        page: Html = component.to_html(pack(self.heads, limit=self.limit or MOST_BYTES), layers=self.layers, **names)
         return page
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(str(note))}</p>" for note in (self.caption, *self.notes) if note)
         return notes + self.html._repr_html_()
+
+
+@dataclass(frozen=True)
+class AttentionViews(_Picture):
+    """Heads of several shapes or kinds, one picture below the other.
+
+    Attributes:
+        views: a picture each, whose caption is the name of its arrays.
+    """
+
+    views: tuple[AttentionView, ...]
+
+    @property
+    def html(self) -> Html:
+        title = html.escape(", ".join(view.caption for view in self.views))
+        return Html(f'<!doctype html><meta charset="utf-8"><title>{title}</title>{self._repr_html_()}')
+
+    def _repr_html_(self) -> str:
+        return "".join(view._repr_html_() for view in self.views)
 
 
 @dataclass(frozen=True)
@@ -107,49 +140,101 @@ def view(
     tokens: Sequence[str] = (),
     *,
     key_tokens: Sequence[str] = (),
-    kind: Kind | None = None,
+    kind: str | None = None,
     site: str = "",
     picture: Picture = "map",
-) -> AttentionView | StreamView:
+    first_axis: FirstAxis | None = None,
+    text: int | None = None,
+) -> AttentionView | AttentionViews | StreamView:
     """Attention weights as a picture, wherever they come from.
 
     Args:
-        source: [layers, heads, queries, keys], [layers, 1, heads, queries, keys], [heads, queries, keys] or
-            [queries, keys]; or a list or dict with one of the last two for each layer. Of numpy or PyTorch.
-            Or a `Trace`, one attention call of it (`trace[site]`), or the path of a file: of a trace that was saved, or
-            of arrays (.npz, .npy, .safetensors).
+        source: [layers, heads, queries, keys], [layers, texts, heads, queries, keys], [heads, queries, keys] or
+            [queries, keys]; or a list or dict with an array for each layer. Of numpy or PyTorch.
+            The output of a model (`outputs.attentions` of transformers, and of its decoder), or of `generate()`, whose
+            steps are joined. Or a `Trace`, one attention call of it (`trace[site]`), or the path of a file: of a trace
+            that was saved, or of arrays (.npz, .npy, .safetensors, .json).
         tokens: the label of each query, and of each key where `key_tokens` are not given. A trace brings its own.
-        kind: of attention, of a trace that has several; without it the cross-attention.
+        kind: of attention, or the name of an array, where there are several; without it the cross-attention of a trace,
+            and of arrays all, one below the other.
         site: of a trace, one attention call alone, or the stream there.
         picture: "map", "lines" or "text".
+        first_axis: of one array [n, heads, queries, keys], whether n are its layers or the texts of a batch.
+        text: which text of a batch, counted from 0.
 
     Raises:
-        TraceError: numbers that are no weights, shapes that have no place here, another number of tokens; a trace that
-            is empty or lacks the kind or the site; a file that is damaged or too large, or that does not hold together.
+        TraceError: numbers that are no weights, shapes that have no place here, another number of tokens; no weights, as
+            fused kernels have none; one array whose first axis may be either, and a batch without `text`; a trace that
+            is empty or lacks the kind or the site; a file that is missing, damaged or too large, or does not hold together.
     """
-    if isinstance(source, str | Path) and is_trace(source):
-        source = open_trace(source)  # not read as a whole, as arrays are
+    if isinstance(source, str | Path):
+        if not Path(source).is_file():
+            raise TraceError("There is no file {path}.", path=str(source)[:200])
+        if is_trace(source):
+            source = open_trace(source)  # not read as a whole, as arrays are
     if isinstance(source, Trace | AttentionRecord):
         return _of_trace(source, tokens, key_tokens, kind, site, picture)
-    given = tuple(map(str, tokens)), tuple(map(str, key_tokens))
+    given = Tokens(tuple(map(str, tokens)), tuple(map(str, key_tokens)))
     if isinstance(source, str | Path):
         with Path(source).open("rb") as file:
-            groups = read_attention(Path(source).name, file.read(MAX_BYTES + 1), *given)
+            groups = read_attention(Path(source).name, file.read(NOTEBOOK.file + 1), given, NOTEBOOK)
     else:
-        groups = attention_groups(as_arrays(source), *given)
-    if len(groups) > 1:
+        groups = attention_groups(collect(source, NOTEBOOK), given, NOTEBOOK)
+    groups = _of_kind(_of_text(groups, first_axis, text), kind)
+    if len(groups) == 1:
+        return _drawn(next(iter(groups.values())), picture)
+    limit = MOST_BYTES // len(groups)
+    return AttentionViews(tuple(_drawn(found, picture, name, limit) for name, found in groups.items()))
+
+
+def _drawn(found: AttentionArrays, picture: Picture, name: str = "", limit: int | None = None) -> AttentionView:
+    return AttentionView(
+        found, found.query_tokens, found.key_tokens, picture, name, found.numbers, notes=found.notes, limit=limit
+    )
+
+
+def _of_text(
+    groups: dict[str, AttentionArrays], first_axis: FirstAxis | None, text: int | None
+) -> dict[str, AttentionArrays]:
+    """One text of what was read for a batch; of one array whoever hands it in says what its first axis is."""
+    found: dict[str, AttentionArrays] = {}
+    for name, arrays in groups.items():
+        if arrays.either and first_axis is None and text is None:
+            raise TraceError(
+                'The array has {n} in its first axis: {n} layers, or {n} texts of a batch? Say first_axis="layers", or '
+                "text=0 for the first of the texts.",
+                n=arrays.shape[0],
+            )
+        found |= texts_of(name, arrays) if arrays.either and first_axis != "layers" else {name: arrays}
+    texts = sorted({arrays.text for arrays in found.values() if arrays.text is not None})
+    if texts and text is None:
+        raise TraceError("These are {n} texts of a batch. Say which one: text=0 is the first.", n=len(texts))
+    if text is not None and texts and text not in texts:
+        raise TraceError("There is no text {text}: they are counted from 0 to {last}.", text=text, last=texts[-1])
+    return {name: arrays for name, arrays in found.items() if arrays.text in (None, text)}
+
+
+def _of_kind(groups: dict[str, AttentionArrays], kind: str | None) -> dict[str, AttentionArrays]:
+    names = ", ".join(list(groups)[:8])
+    if kind is not None and len(groups) > 1:
+        chosen = {
+            name: found for name, found in groups.items() if name == kind or name.startswith((f"{kind}[", f"{kind} "))
+        }
+        if not chosen:
+            raise TraceError("There is no {kind} among these: {names}.", kind=kind[:60], names=names)
+        return chosen
+    if len(groups) > MOST_PICTURES:
         raise TraceError(
-            "These are several kinds of attention: {names}. Hand in one of them.", names=", ".join(list(groups)[:8])
+            "These are {n} kinds or shapes of attention: {names}, … Choose one with kind=.", n=len(groups), names=names
         )
-    found = next(iter(groups.values()))
-    return AttentionView(found, found.query_tokens, found.key_tokens, picture, notes=found.notes)
+    return groups
 
 
 def _of_trace(
     source: Trace | AttentionRecord,
     tokens: Sequence[str],
     key_tokens: Sequence[str],
-    kind: Kind | None,
+    kind: str | None,
     site: str,
     picture: Picture,
 ) -> AttentionView | StreamView:

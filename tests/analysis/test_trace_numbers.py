@@ -14,7 +14,8 @@ import vizformer as vf
 from tests import tiny
 from tests.analysis.test_head_overview import KINDS_OF_MODEL, traced
 from vizformer.analysis import TraceNumbers
-from vizformer.analysis.heads.attention_arrays import read_attention
+from vizformer.analysis.heads.attention_arrays import Limits
+from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.components import packing
 from vizformer.components.contract import Heads, Numbers
 from vizformer.errors import TraceError
@@ -159,11 +160,10 @@ def test_a_trace_handed_in_takes_little_more_memory_than_its_maps(tmp_path: Path
     assert most < 1.3 * maps
 
 
-def test_more_maps_than_are_kept_are_not_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_maps_than_are_kept_are_not_computed(tmp_path: Path) -> None:
     vf.load("stories").trace("The cat sat.").save(path := tmp_path / "trace.safetensors")
-    monkeypatch.setattr("vizformer.analysis.heads.attention_arrays.MAX_NUMBERS", 100)
     with pytest.raises(TraceError, match="Hand in fewer layers, or a shorter text"):
-        read_attention("trace.safetensors", path.read_bytes())
+        read_attention("trace.safetensors", path.read_bytes(), limits=Limits(2**30, 100))
 
 
 def test_a_trace_handed_in_has_its_tokens_and_its_masks(tmp_path: Path) -> None:

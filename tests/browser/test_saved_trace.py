@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
 import vizformer as vf
-from vizformer.analysis.heads.attention_arrays import read_attention
+from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.web.tools.elsewhere.pictures import telling_place
 
 pytestmark = pytest.mark.browser

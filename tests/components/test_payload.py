@@ -183,7 +183,7 @@ def test_all_sizes(queries: int, keys: int) -> None:
         (lambda w, s, r: (w[0], s, r), "layers, heads, queries, keys"),
         (lambda w, s, r: (w[:, :, :0], s, r), "none of them 0"),
         (lambda w, s, r: (w * 3, s, r), "0..1"),
-        (lambda w, s, r: (np.where(w > 0.5, np.nan, w), s, r), "0..1"),
+        (lambda w, s, r: (np.where(w > 0.5, -np.inf, w), s, r), "0..1"),
         (lambda w, s, r: (w, s[:, :1], r), "scores of shape"),
         (lambda w, s, r: (w, s, r[:2]), "reasons of shape"),
     ],

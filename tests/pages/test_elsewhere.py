@@ -1,5 +1,7 @@
 """The page From other programs: a file of arrays becomes the pictures of the page Attention, without a model."""
 
+import json
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,7 +13,7 @@ from tests.components.test_mount import sent as mounted
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from vizformer.analysis import head_maps
-from vizformer.analysis.heads.attention_arrays import read_attention
+from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.errors import TraceError
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.bounded_cache import VARIABLE
@@ -42,6 +44,9 @@ def test_a_file_becomes_a_map_with_the_tokens_of_the_reader(open_app: Open) -> N
     app = handed_in(open_app(PAGE), npz(maps=weights(2, 3, 4, 4)), queries="the cat sat down")
     assert not app.exception
     assert not app.error
+    assert "has the shape [2, 3, 4, 4]" in said(app).replace("\\", "")  # nothing is drawn before it is answered
+    assert not app.get("bidi_component")
+    app.button(key="elsewhere.first.layers").click().run()
     assert "2 layers, 3 heads, maps of 4 × 4" in said(app)
     data = mounted(app)
     assert data["query_tokens"] == data["key_tokens"] == ["the", "cat", "sat", "down"]
@@ -67,6 +72,42 @@ def test_it_begins_with_arrays_that_were_saved_from_the_bundled_translator(open_
     assert "An example" not in said(handed_in(app, npz(maps=weights(2, 3, 4, 4))))
 
 
+def test_the_texts_of_a_batch_are_chosen_between_once_the_reader_says_that_they_are_some(open_app: Open) -> None:
+    maps = weights(2, 3, 4, 4)
+    app = handed_in(open_app(PAGE), npz(maps=maps), queries="the cat sat down")
+    app.button(key="elsewhere.first.texts").click().run()
+    assert app.selectbox(key="elsewhere.group").options == ["maps[0]", "maps[1]"]
+    app.selectbox(key="elsewhere.group").set_value("maps[1]").run()
+    assert not app.exception
+    assert "1 layer, 3 heads, maps of 4 × 4" in said(app)
+    assert mounted(app)["query_tokens"] == ["the", "cat", "sat", "down"]
+    held = app.session_state[pictures._FOUND].found()
+    np.testing.assert_array_equal(held["maps[1]"][0].weights[0], maps[1])
+
+
+def test_every_kind_of_file_is_taken_or_refused_for_what_it_is(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), b"PK", name="maps.pt")
+    assert any("pickle, which is not run here" in box.value for box in app.error)
+    app = handed_in(app, b"x", name="maps.mat")
+    assert any("Save the arrays in one of these" in box.value for box in app.error)
+    app = handed_in(
+        app, json.dumps({"attentions": weights(2, 3, 3).tolist(), "tokens": list("abc")}).encode(), name="a.json"
+    )
+    assert not app.error
+    assert mounted(app)["query_tokens"] == ["a", "b", "c"]
+
+
+def test_rows_of_nan_are_counted_and_the_map_is_drawn(open_app: Open) -> None:
+    maps = weights(1, 2, 4, 4)
+    maps[0, 0, 1] = np.nan
+    app = handed_in(open_app(PAGE), npz(maps=maps))
+    assert not app.exception
+    assert any("1 of 8 rows have NaN in them" in info.value for info in app.info)
+    assert mounted(app)["shape"] == [1, 2, 4, 4]
+    app.segmented_control(key="elsewhere.picture").set_value("lines").run()
+    assert not app.exception
+
+
 def test_one_token_per_line_may_have_blanks_in_it(open_app: Open) -> None:
     app = handed_in(open_app(PAGE), npz(maps=weights(1, 2, 2, 3)), queries="a cat\na dog", keys="1 2 3")
     data = mounted(app)
@@ -86,7 +127,11 @@ def test_rows_that_do_not_sum_to_1_and_what_is_no_attention_are_said(open_app: O
 
 def test_several_kinds_of_attention_are_chosen_between(open_app: Open) -> None:
     app = handed_in(open_app(PAGE), npz(cross=weights(2, 3, 4, 5), encoder=weights(2, 3, 5, 5)))
+    app.button(key="elsewhere.first.layers").click().run()
+    app.selectbox(key="elsewhere.group").set_value("encoder").run()
+    app.button(key="elsewhere.first.layers").click().run()
     assert app.selectbox(key="elsewhere.group").options == ["cross", "encoder"]
+    app.selectbox(key="elsewhere.group").set_value("cross").run()
     assert len(mounted(app)["query_tokens"]) == 4
     app.selectbox(key="elsewhere.group").set_value("encoder").run()
     assert not app.exception
@@ -95,6 +140,7 @@ def test_several_kinds_of_attention_are_chosen_between(open_app: Open) -> None:
 
 def test_maps_that_do_not_fit_go_one_head_at_a_time(open_app: Open) -> None:
     app = handed_in(open_app(PAGE), npz(maps=weights(4, 4, 300, 300).astype(np.float16)))
+    app.button(key="elsewhere.first.layers").click().run()
     assert not app.exception
     assert mounted(app)["shape"] == [4, 4, 300, 300]
 

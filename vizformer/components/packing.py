@@ -109,7 +109,7 @@ def pack_heads(
     """Packs the heads of one kind; all of them where they fit into `limit` bytes, else thumbnails and the chosen one.
 
     Args:
-        weights: attention weights in 0..1 [layers, heads, queries, keys].
+        weights: attention weights in 0..1, or NaN [layers, heads, queries, keys].
         scores: q.k / sqrt(d_head) before the mask, the same shape; what stands in masked cells does not matter.
         reasons: why a cell is masked, 0 = visible [queries, keys] or [layers, queries, keys].
 
@@ -233,10 +233,10 @@ def _map_columns(
     """The columns of maps [layers, heads, queries, keys]."""
     if weights.ndim != 4 or 0 in weights.shape:
         raise ValueError(f"weights must be [layers, heads, queries, keys], none of them 0, not {weights.shape}")
-    low, high = float(np.min(weights)), float(np.max(weights))
-    if not (low >= -1e-4 and high <= 1.0001):  # also where they are NaN
+    low, high = float(np.fmin.reduce(weights, axis=None)), float(np.fmax.reduce(weights, axis=None))
+    if low < -1e-4 or high > 1.0001:
         raise ValueError(f"weights must lie in 0..1, these lie in {low:g}..{high:g}: pass them after the softmax")
-    exact = 4 * weights.size <= EXACT_BYTES
+    exact = 4 * weights.size <= EXACT_BYTES or any(np.isnan(one).any() for one in weights)  # (uint16 has no NaN)
     packed = np.ascontiguousarray(weights, dtype=np.float32) if exact else quantise(weights)
     if scores is None:
         return {"weights": packed.ravel()}

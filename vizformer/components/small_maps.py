@@ -17,12 +17,12 @@ def pools(length: int) -> NDArray[np.int64]:
 
 def thumbnails(weights: NDArray[np.floating]) -> NDArray[np.uint8]:
     """Small maps: max-pooled to at most 32 x 32 and square-root scaled [..., queries, keys] -> [..., rows, columns]."""
-    return shades(pool(np.asarray(weights), np.maximum))
+    return shades(pool(np.asarray(weights), np.fmax))
 
 
 def shades(pooled: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """The small maps of weights that are pooled already, 255 * sqrt(weight) [..., rows, columns]."""
-    return np.asarray(np.rint(255.0 * np.sqrt(np.clip(pooled, 0.0, 1.0))), dtype=np.uint8)
+    """The small maps of weights that are pooled already, 255 * sqrt(weight), 0 for NaN [..., rows, columns]."""
+    return np.asarray(np.rint(255.0 * np.sqrt(np.nan_to_num(np.clip(pooled, 0.0, 1.0)))), dtype=np.uint8)
 
 
 def pool(maps: NDArray[Any], reduce: np.ufunc) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from vizformer.messages import N_
 from vizformer.web.link.languages import SOURCE, render
 
 if TYPE_CHECKING:
-    from vizformer.attention_view import AttentionView, StreamView
+    from vizformer.attention_view import AttentionView, AttentionViews, StreamView
 
 LONGEST = 60  # tokens that are written at most
 
@@ -38,12 +38,13 @@ class OwnTranslation:
     difference: float
     language: str = SOURCE
 
-    def view(self, kind: Kind = "cross") -> "AttentionView | StreamView":
+    def view(self, kind: Kind = "cross") -> "AttentionView | AttentionViews | StreamView":
         """Her maps, as `vf.view` shows them."""
         import vizformer  # by its public name, as a trace does: this room knows nothing of pictures
 
         queries = self.tokens["encoder" if kind == "encoder" else "decoder"]
-        return vizformer.view(self.maps[kind], queries, key_tokens=self.tokens["encoder"] if kind == "cross" else ())
+        keys = self.tokens["encoder"] if kind == "cross" else ()
+        return vizformer.view(self.maps[kind], queries, key_tokens=keys, first_axis="layers")
 
     def __repr__(self) -> str:
         about: dict[str, object] = dict(model=MODEL, text=self.expected, difference=f"{self.difference:.1e}")

@@ -78,6 +78,47 @@ def _hexadecimal(raw: bytes) -> str:
     return f"⟨{raw.hex(' ').upper()}⟩"
 
 
+def spelled_out(tokens: Sequence[str]) -> tuple[str, ...]:
+    """Vocabulary entries of a text as text, with the space before a word, where a byte-level tokenizer wrote them.
+
+    That is known by what they say together: letters of GPT-2's table alone, some of which no keyboard writes, that spell
+    UTF-8 without control characters.  Entries such as <|endoftext|> and [CLS] stay as they are, and so does other text.
+
+    >>> spelled_out(["<s>", "ĠæĪĳ", "æľī", "Ċ"])
+    ('<s>', ' 我', '有', '\\n')
+    """
+    letters = byte_letters()
+    special = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
+    raw, said = bytearray(), False
+    for token in tokens:
+        if special.fullmatch(token):
+            raw += b" "
+        elif all(letter in letters for letter in token):
+            raw += bytes(letters[letter] for letter in token)
+            said = said or any(letter > "\u0100" for letter in token)
+        else:
+            return tuple(tokens)
+    if not said:
+        return tuple(tokens)
+    whole = raw.decode("utf-8", "replace").strip("\ufffd")  # (a window of a text may begin or end within a character)
+    if "\ufffd" in whole or not all(one.isprintable() or one in "\n\r\t" for one in whole):
+        return tuple(tokens)
+    spelled = (token if special.fullmatch(token) else _text(bytes(letters[one] for one in token)) for token in tokens)
+    return tuple(spelled)
+
+
+def _text(raw: bytes) -> str:
+    """UTF-8 as text; bytes that do not form a character as hexadecimal."""
+    pieces: list[str] = []
+    while raw:
+        try:
+            return "".join((*pieces, raw.decode()))
+        except UnicodeDecodeError as error:
+            pieces += [raw[: error.start].decode(), _hexadecimal(raw[error.start : error.end])]
+            raw = raw[error.end :]
+    return "".join(pieces)
+
+
 def told_apart(tokens: "Sequence[Token]") -> list[str]:
     """Token texts of a list of candidates: where several read the same, with the space before them, or else their ids."""
     names = {token.id: token.text for token in tokens}

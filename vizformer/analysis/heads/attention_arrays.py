@@ -1,166 +1,242 @@
 """Attention that some other program computed, as arrays: of one's own framework, of images, of proteins.
 
-    found = read_attention("maps.npz", content)            # a file that somebody else made: bounded, nothing is run
-    found = attention_groups({"layer 0": a, "layer 1": b}) # arrays
+    given = collect(outputs)                          # whatever a program handed out (`attention_outputs`)
+    found = read_attention("maps.npz", content)       # a file that somebody else made (`attention_files`)
+    groups = attention_groups(Given(...), tokens)     # heads by the name of the array, or of the kind of attention
 
-One array may hold a layer or all of them; what has no place here is refused, with the shape that it has.
+One array may hold a layer or all of them; what has no place here is refused, with the shape that it has, or left out by
+name where there is attention beside it.
 """
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis.heads.trace_heads import TraceNumbers
-from vizformer.analysis.own_steps.submitted_steps import npy_array, npz_arrays, safetensors_arrays
 from vizformer.components.contract import Arrays
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model import Reason
-from vizformer.model.trace_file import open_trace
+from vizformer.text.pieces import spelled_out
 from vizformer.text.text_growth import shown
 
-SUFFIXES = ("npz", "npy", "safetensors")
-MAX_BYTES = 128 * 2**20  # of a file, packed and unpacked
-MAX_NUMBERS = 32 * 2**20  # of all arrays together; each takes four bytes here, however few it has in the file
 MAX_HEADS = 2**14  # of all layers together
 MAX_TOKENS = 2**15  # of one side
 MAX_CHARACTERS = 120  # of a token, and of a name
-TOKENS = {"tokens": "both", "query_tokens": "queries", "key_tokens": "keys"}  # names of arrays of texts in a .npz
-_NEAR_1 = {2: 2e-2, 4: 1e-3, 8: 1e-3}  # how far from 1 the sum of a row may be, by the bytes of a number
 _NO_WEIGHT = 1e-3  # how far outside of 0..1 rounding may bring a weight
+_OTHER = re.compile(r"mask|ids|hidden|logit|embed|score|loss|label|past|query|key|value|position", re.IGNORECASE)
+_ATTENTION = re.compile(r"atten|attn|weight", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is read at most: bytes of a file, packed and unpacked, and numbers of all arrays together, four bytes each."""
+
+    file: int
+    numbers: int
+
+
+PAGE = Limits(128 * 2**20, 32 * 2**20)
+NOTEBOOK = Limits(2 * 2**30, 2**29)  # the memory is that of whoever asks: BERT-large at 1,024 tokens has 403 M numbers
 
 
 @dataclass(frozen=True)
 class AttentionArrays(Arrays):
     """The heads of some layers, over one text; of arrays alone the future is taken for masked where every weight above the
-    diagonal of all heads is exactly 0.
+    diagonal of all heads is exactly 0.  A row of NaN stays one.
     """
 
     layers: tuple[str, ...] = ()  # what each layer's array is called where it came from
     notes: tuple[Message, ...] = ()  # what was taken for what, and rows that do not sum to 1
+    text: int | None = None  # which text of a batch
+    either: bool = False  # of one array whose first axis may be layers or the texts of a batch
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The numbers of the layers where their names are such, and not 0, 1, 2, ...; else None."""
+        found = tuple(int(name) for name in self.layers if name.isdecimal() and len(name) < 6)
+        return found if len(found) == len(self.layers) and found != tuple(range(len(found))) else None
 
 
-def read_attention(
-    name: str, content: bytes, query_tokens: Sequence[str] = (), key_tokens: Sequence[str] = ()
-) -> dict[str, AttentionArrays]:
-    """What a .npz, .npy or .safetensors file holds: a group for each array that has all layers, one for single layers.
+@dataclass(frozen=True)
+class Stack:
+    """Layers of one kind of attention, as a program handed them out."""
 
-    A .npz may have texts as well, under the names tokens, query_tokens and key_tokens.  Of a trace that was saved each
-    kind of attention is a group.
+    layers: Mapping[str, ndarray]  # each [texts, heads, n_q, n_k]
+    either: bool = False  # one array: what is taken for its layers here may be the texts of a batch
+    one_layer: bool = False  # an array [n, n_q, n_k], whose n is taken for heads
+    # of layers that were joined: why a cell has no number, 0 where it has one [n_q, n_k]
+    missing: Mapping[str, ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The labels that were given: of queries and keys, or of the texts that are read and written."""
+
+    queries: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    source: Sequence[str] = ()
+    target: Sequence[str] = ()
+
+
+NO_TOKENS = Tokens()
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a program handed out, before it is known which of it is attention."""
+
+    stacks: Mapping[str, Stack] = field(default_factory=dict)  # attention by the kind it is of
+    arrays: Mapping[str, ndarray] = field(default_factory=dict)  # of which nothing but the names is known
+    tokens: Tokens = NO_TOKENS
+    left_out: tuple[str, ...] = ()  # names of what is no array of numbers
+    notes: tuple[Message, ...] = ()
+
+
+def attention_groups(given: Given, tokens: Tokens = NO_TOKENS, limits: Limits = PAGE) -> dict[str, AttentionArrays]:
+    """The heads by name: a group for each kind of attention, for each array of all layers, for layers of one shape, and
+    for each text of a batch, `name[text]`.
+
+    [layers, heads, n, n] and [layers, texts, heads, n, n] are groups of their own; [heads, n, n], [1, heads, n, n] and
+    [n, n] are a layer each, in the order of the numbers in their names, and so are [texts, heads, n, n] whose names differ
+    in their numbers alone.
+
+    `tokens` come before those that were found; those of the queries also name the keys where there are as many of both.
 
     Raises:
-        TraceError: another kind of file, one that is damaged or too large, or no attention.
+        TraceError: nothing of it is attention; too much of it; another number of tokens.
     """
-    if len(content) > MAX_BYTES:
-        raise TraceError(N_("The file is larger than {limit} MB. Save fewer layers in it.", limit=MAX_BYTES // 2**20))
-    kind = name.rpartition(".")[2].lower()
-    if kind == "npz":
-        found = npz_arrays(content, MAX_BYTES, texts=True)
-    elif kind == "npy":
-        found = {name.rpartition(".")[0] or name: npy_array(content, name)}
-    elif kind == "safetensors" and b"vizformer.trace" in content[: 8 + int.from_bytes(content[:8], "little")]:
-        return _of_trace(content, query_tokens, key_tokens)
-    elif kind == "safetensors":
-        found = safetensors_arrays(content)
-    else:
-        raise TraceError("This is no .npz, .npy or .safetensors file. Save the arrays in one of these.")
-    given = {"queries": query_tokens, "keys": key_tokens}
-    for called, side in TOKENS.items():
-        if called in found and found[called].dtype.kind in "US":
-            texts = _texts(found.pop(called), called)
-            for one in ("queries", "keys") if side == "both" else (side,):
-                given[one] = given[one] or texts
-    return attention_groups(found, given["queries"], given["keys"])
+    stacks, left_out = dict(given.stacks), list(given.left_out)
+    if given.arrays:
+        chosen, others = _told_apart(given.arrays)
+        left_out += others
+        check_numbers(sum(array.size for array in chosen.values()), limits)
+        stacks |= _stacks(chosen)
+    if not stacks:
+        raise TraceError("There is no array in it: hand in attention weights, [layers, heads, queries, keys].")
+    check_numbers(sum(one.size for stack in stacks.values() for one in stack.layers.values()), limits)
+    tokens = Tokens(*((getattr(tokens, side) or getattr(given.tokens, side)) for side in _SIDES))
+    notes = list(given.notes)
+    if left_out:
+        names = ", ".join(shown(name, 40) for name in left_out[:8]) + (", …" if len(left_out) > 8 else "")
+        notes.append(N_("Left out, since it is no attention: {names}.", names=names))
+    found: dict[str, tuple[Stack, Mapping[str, ndarray], int | None]] = {}
+    for name, stack in stacks.items():
+        for part, layers in _of_one_shape(stack.layers).items():
+            called = (
+                name if len(part) == len(stack.layers) else _from_to(part) if name == "" else f"{name} {_from_to(part)}"
+            )
+            texts = next(iter(layers.values())).shape[0]
+            for text in range(texts):
+                one = called or _from_to(part)
+                found[f"{one}[{text}]" if texts > 1 else one] = (
+                    stack,
+                    {layer: array[text] for layer, array in layers.items()},
+                    text if texts > 1 else None,
+                )
+    several, groups = len(found) > 1, dict[str, AttentionArrays]()
+    for name, (stack, of_text, index) in found.items():
+        group = _group(name, stack, of_text, tokens, several=several)
+        said = (*group.notes,) if groups else (*notes, *group.notes)  # of all of it once
+        groups[shown(name, MAX_CHARACTERS)] = replace(group, text=index, notes=said)
+    if several and any(map(len, (tokens.queries, tokens.keys))) and not any(map(_named, groups.values())):
+        first = next(iter(groups.values()))
+        labels(*first.shape[2:], tokens.queries, tokens.keys)  # says what does not fit
+    return groups
 
 
-def _of_trace(content: bytes, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> dict[str, AttentionArrays]:
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # (a trace is mapped: only files can be)
-        path = Path(folder) / "trace.safetensors"
-        path.write_bytes(content)
-        numbers = TraceNumbers(open_trace(path))
-        of_kinds = {kind: numbers.heads(kind) for kind in numbers.kinds}
-        _check_numbers(sum(prod(heads.shape) for heads in of_kinds.values()))
-        groups: dict[str, AttentionArrays] = {}
-        for kind, heads in of_kinds.items():
-            weights = np.empty(heads.shape, np.float32)
-            for layer, head in np.ndindex(weights.shape[:2]):  # one map at a time: the memory is for all of them once
-                weights[layer, head] = heads.pattern(layer, head)
-            tokens = labels(*heads.shape[2:], query_tokens or heads.query_tokens, key_tokens or heads.key_tokens)
-            sites = tuple(record.site for record in heads.records)
-            groups[kind] = AttentionArrays(weights, *tokens, heads.blocked().copy(), sites)
-        return groups
+def texts_of(name: str, arrays: AttentionArrays) -> dict[str, AttentionArrays]:
+    """The same array where its first axis is the texts of a batch: a group of one layer for each."""
+    found = {}
+    for text, weights in enumerate(arrays.weights):
+        one = replace(arrays, weights=weights[None], layers=(f"{name}[{text}]",), text=text, either=False, notes=())
+        found[f"{name}[{text}]"] = replace(one, notes=tuple(_said_of(one.weights)))
+    return found
 
 
-def _check_numbers(n: int) -> None:
-    if n > MAX_NUMBERS:
+def check_numbers(n: int, limits: Limits) -> None:
+    if n > limits.numbers:
         raise TraceError(
             "The arrays have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
-            limit=MAX_NUMBERS,
+            limit=limits.numbers,
         )
 
 
-def attention_groups(
-    arrays: Mapping[str, ndarray], query_tokens: Sequence[str] = (), key_tokens: Sequence[str] = ()
-) -> dict[str, AttentionArrays]:
-    """Arrays by name as heads: [layers, heads, n, n] (or [layers, 1, heads, n, n]) is a group of its own; those of
-    [heads, n, n], [1, heads, n, n] or [n, n] are a layer each, in the order of the numbers in their names.
+# --- which arrays are attention ---------------------------------------------------------------------------------------
 
-    `query_tokens` also name the keys where there are as many of both and no `key_tokens`.
-    """
-    _check_numbers(sum(array.size for array in arrays.values()))
-    groups: dict[str, dict[str, ndarray]] = {}
-    single: dict[str, ndarray] = {}
-    for name in sorted(arrays, key=_in_order):
-        whole, layers = _layers(name, arrays[name])
-        if whole:
-            groups[name] = {f"{name}[{index}]": one for index, one in enumerate(layers)}
-        else:
-            single[name] = layers[0]
-    by_shape: dict[tuple[int, ...], dict[str, ndarray]] = {}
-    for name, one in single.items():
-        by_shape.setdefault(one.shape, {})[name] = one
-    for found in by_shape.values():
-        first, last = next(iter(found)), next(reversed(found))
-        groups[first if len(found) == 1 else f"{first} … {last}"] = found
-    if not groups:
-        raise TraceError("There is no array in it: hand in attention weights, [layers, heads, queries, keys].")
-    return {
-        shown(name, MAX_CHARACTERS): _group(
-            found, query_tokens, key_tokens, heads_of_one_layer=len(found) == 1 and arrays[name].ndim == 3
-        )
-        for name, found in groups.items()
+
+def _told_apart(arrays: Mapping[str, ndarray]) -> tuple[dict[str, ndarray], list[str]]:
+    """The arrays that are attention, and the names of the others; where none is, what speaks against the first."""
+    by_name = {
+        name: array
+        for name, array in arrays.items()
+        if not _OTHER.search(name) or (_ATTENTION.search(name) and not re.search("mask", name, re.IGNORECASE))
     }
+    for named in (by_name, arrays):
+        for kinds in ("f", "fiub"):
+            found = {name: a for name, a in named.items() if a.dtype.kind in kinds and _is_attention(a)}
+            if found:
+                return found, [name for name in arrays if name not in found]
+    if not arrays:
+        return {}, []
+    shaped = [name for name, array in (by_name or arrays).items() if 3 <= array.ndim <= 5]
+    name = (shaped or list(by_name) or list(arrays))[0]
+    _check_shape(name, arrays[name])
+    _check_weights(name, *_ends(arrays[name]))
+    raise _no_attention(name, arrays[name].shape)
 
 
-def as_arrays(arrays: object, depth: int = 0) -> dict[str, ndarray]:
-    """One array, several in a list, or by name, of numpy or of what numpy understands (PyTorch's tensors too).
-
-    Raises:
-        TraceError: something else.
-    """
-    if isinstance(arrays, Mapping):
-        return {str(name): _array(value) for name, value in arrays.items()}
-    if isinstance(arrays, list | tuple) and arrays and not isinstance(arrays[0], int | float | list | tuple):
-        return {str(index): _array(value) for index, value in enumerate(arrays)}
-    return {"attention": _array(arrays)}
+def _is_attention(array: ndarray) -> bool:
+    if not 2 <= array.ndim <= 5 or 0 in array.shape:
+        return False
+    low, high = _ends(array)
+    return low >= -_NO_WEIGHT and high <= 1 + _NO_WEIGHT
 
 
-def _array(value: object) -> ndarray:
-    detach = getattr(value, "detach", None)
-    if detach is not None:  # a tensor of PyTorch, which may be on a device, and of a kind that numpy has not
-        value = detach().cpu().float().numpy()
-    found = np.asarray(value)
-    if found.dtype.kind not in "fiub":
-        raise TraceError("This is no array of numbers. Hand in attention weights, [layers, heads, queries, keys].")
-    return found
+def _ends(array: ndarray) -> tuple[float, float]:
+    """The least and the largest number; NaN where nothing else is there, which is no reason to refuse it."""
+    low, high = float(np.fmin.reduce(array, axis=None)), float(np.fmax.reduce(array, axis=None))
+    return (0.0, 0.0) if low != low else (low, high)
+
+
+def _stacks(arrays: Mapping[str, ndarray]) -> dict[str, Stack]:
+    """Arrays that are attention, as stacks of layers."""
+    names = sorted(arrays, key=_in_order)
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        _check_shape(name, arrays[name])
+        alike.setdefault(re.sub(r"\d+", "#", name[:200]), []).append(name)
+    stacks: dict[str, Stack] = {}
+    layers: dict[str, ndarray] = {}
+    for name in names:
+        array, siblings = arrays[name], alike[re.sub(r"\d+", "#", name[:200])]
+        if array.ndim == 5:
+            stacks[name] = Stack({f"{name}[{layer}]": one for layer, one in enumerate(array)})
+        elif array.ndim == 4 and array.shape[0] > 1 and len(siblings) == 1:
+            stacks[name] = Stack({f"{name}[{layer}]": one[None] for layer, one in enumerate(array)}, either=True)
+        else:
+            layers[name] = array.reshape((1,) * (4 - array.ndim) + array.shape)
+    if layers:
+        only = next(iter(layers))
+        one_layer = len(layers) == 1 and arrays[only].ndim == 3 and arrays[only].shape[0] > 1
+        stacks[only if len(layers) == 1 else ""] = Stack(layers, one_layer=one_layer)
+    return stacks
+
+
+def _of_one_shape(layers: Mapping[str, ndarray]) -> dict[tuple[str, ...], dict[str, ndarray]]:
+    """The layers of each shape together, in the order of the first of them."""
+    by_shape: dict[tuple[int, ...], dict[str, ndarray]] = {}
+    for name, one in layers.items():
+        by_shape.setdefault(one.shape, {})[name] = one
+    return {tuple(found): found for found in by_shape.values()}
+
+
+def _from_to(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
 def _in_order(name: str) -> tuple[tuple[int, int | str], ...]:
@@ -168,8 +244,7 @@ def _in_order(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", name[:200]) if part)
 
 
-def _layers(name: str, array: ndarray) -> tuple[bool, list[ndarray]]:
-    """Whether an array holds all layers, and each as [heads, n_q, n_k]."""
+def _check_shape(name: str, array: ndarray) -> None:
     shape = array.shape
     if array.dtype.kind not in "fiub" or not 2 <= len(shape) <= 5 or 0 in shape:
         raise _no_attention(name, shape)
@@ -181,58 +256,65 @@ def _layers(name: str, array: ndarray) -> tuple[bool, list[ndarray]]:
             heads=MAX_HEADS,
             tokens=MAX_TOKENS,
         )
-    if len(shape) == 5:
-        if shape[1] != 1:
-            raise TraceError(
-                "{name} has the shape {shape}: {n} texts in one batch. Hand in one of them, [layers, heads, queries, "
-                "keys].",
-                name=name[:60],
-                shape=_written(shape),
-                n=shape[1],
-            )
-        return True, list(array[:, 0])
-    if len(shape) == 4:
-        return shape[0] > 1, list(array)
-    return False, [array if len(shape) == 3 else array[None]]
 
 
-def _group(
-    layers: Mapping[str, ndarray], query_tokens: Sequence[str], key_tokens: Sequence[str], *, heads_of_one_layer: bool
-) -> AttentionArrays:
-    first = next(iter(layers.values()))
-    weights = np.stack(list(layers.values()), dtype=np.float32, casting="unsafe")  # [layers, heads, n_q, n_k]
-    _, _, n_q, n_k = weights.shape
-    names = tuple(layers)
-    low, high = float(weights.min()), float(weights.max())
-    if not np.isfinite((low, high)).all():  # (one NaN makes both NaN)
+def _check_weights(name: str, low: float, high: float) -> None:
+    if not np.isfinite((low, high)).all():
         raise TraceError(
             "{name} has numbers that are not finite. Scores before the softmax have -inf where a key is masked: hand in "
             "the weights after it.",
-            name=names[0][:60],
+            name=name[:60],
         )
     if low < -_NO_WEIGHT or high > 1 + _NO_WEIGHT:
         raise TraceError(
             "{name}: the numbers go from {low} to {high}, and weights are from 0 to 1. If these are scores, apply the "
             "softmax to the last axis first.",
-            name=names[0][:60],
+            name=name[:60],
             low=f"{low:.3g}",
             high=f"{high:.3g}",
         )
-    notes = _sums(weights, _NEAR_1.get(first.dtype.itemsize, 1e-3) if first.dtype.kind == "f" else 1e-3)
-    if heads_of_one_layer:
+
+
+# --- what a group is, and what is said of it --------------------------------------------------------------------------
+
+
+def _group(name: str, stack: Stack, layers: Mapping[str, ndarray], tokens: Tokens, *, several: bool) -> AttentionArrays:
+    for layer, one in layers.items():
+        _check_shape(layer, one)
+    weights = np.stack(list(layers.values()), dtype=np.float32, casting="unsafe")  # [layers, heads, n_q, n_k]
+    n_q, n_k = weights.shape[2:]
+    names = tuple(layers)
+    _check_weights(names[0], *_ends(weights))
+    notes = _said_of(weights)
+    if stack.one_layer:
         notes.append(N_("One array of {n} maps: they are taken as the heads of one layer.", n=weights.shape[1]))
-    queries, keys = labels(n_q, n_k, query_tokens, key_tokens)
-    future = None
+    missing = [stack.missing[layer] for layer in names if layer in stack.missing]
+    queries, keys, said = _labels_of(name, n_q, n_k, tokens, several=several, joined=bool(missing))
+    future = _future(weights)
+    if missing:
+        every = np.stack(missing)
+        reasons = every[0] if bool((every == every[0]).all()) else every
+        future = np.where(reasons != 0, reasons, 0 if future is None else future).astype(np.uint8)
+    return AttentionArrays(
+        np.clip(weights, 0.0, 1.0, out=weights), queries, keys, future, names, (*notes, *said), either=stack.either
+    )
+
+
+def _future(weights: Float[ndarray, "layers heads n_q n_k"]) -> ndarray | None:
+    n_q, n_k = weights.shape[2:]
     if n_q == n_k > 1 and not any(np.triu(one, 1).any() for one in weights.reshape(-1, n_q, n_k)):
-        future = np.triu(np.full((n_q, n_k), Reason.FUTURE, np.uint8), 1)
-    return AttentionArrays(np.clip(weights, 0.0, 1.0, out=weights), queries, keys, future, names, tuple(notes))
+        return np.triu(np.full((n_q, n_k), Reason.FUTURE, np.uint8), 1)
+    return None
 
 
-def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[Message]:
-    """What is to say about rows that do not sum to 1."""
-    n_off, n_empty, worst = 0, 0, (0.0, 0, 0, 0, 0.0)
+def _said_of(weights: Float[ndarray, "layers heads n_q n_k"]) -> list[Message]:
+    """What is to say about rows that do not sum to 1, or are no numbers."""
+    near = _near_1(weights)
+    n_off, n_empty, n_nan, worst = 0, 0, 0, (0.0, 0, 0, 0, 0.0)
     for layer, head in np.ndindex(weights.shape[:2]):  # of one map at a time: the sums of all might need more memory
         sums = weights[layer, head].sum(-1, dtype=np.float64)  # [queries]
+        unknown = np.isnan(sums)
+        n_nan, sums = n_nan + int(unknown.sum()), np.where(unknown, 1.0, sums)
         empty = np.abs(sums) <= 1e-6
         distance = np.where(empty, 0, np.abs(sums - 1))
         row = int(distance.argmax())
@@ -255,13 +337,88 @@ def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[
         )
     if n_empty:
         notes.append(N_("{n:,} of {all:,} rows are 0 throughout: nothing is looked at there.", n=n_empty, all=n_rows))
+    if n_nan:
+        notes.append(
+            N_(
+                "{n:,} of {all:,} rows have NaN in them, no numbers: a softmax gives that where every key is masked. They "
+                "are hatched.",
+                n=n_nan,
+                all=n_rows,
+            )
+        )
     return notes
+
+
+def _near_1(weights: Float[ndarray, "layers heads n_q n_k"]) -> float:
+    """How far from 1 the sum of a row may be: two steps of the precision in which the weights were rounded, at least 1e-3.
+
+    A number of bfloat16 is a float32 whose lower half is 0, whatever the array says: numpy has no bfloat16.
+    """
+    maps = [np.ascontiguousarray(one) for one in weights.reshape(-1, *weights.shape[2:])]
+    if not any((one.view(np.uint32) & 0xFFFF).any() for one in maps):
+        return 2 * 2.0**-7
+    if all(np.array_equal(one, one.astype(np.float16), equal_nan=True) for one in maps):
+        return 2 * 2.0**-10
+    return 1e-3
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+_SIDES = ("queries", "keys", "source", "target")
+
+
+def _labels_of(
+    name: str, n_q: int, n_k: int, tokens: Tokens, *, several: bool, joined: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], list[Message]]:
+    """The labels of a group, and what is to say of them."""
+    queries, keys = tokens.queries, tokens.keys
+    if not queries and not keys and (tokens.source or tokens.target):
+        queries, keys = _of_texts(name, n_q, n_k, tokens)
+    elif several and keys and re.search("encoder|source|src", name, re.IGNORECASE) and n_q == n_k == len(keys):
+        queries = keys
+    elif several and queries and re.search("decoder|target|tgt", name, re.IGNORECASE) and n_q == n_k == len(queries):
+        keys = ()
+    notes = []
+    if joined and len(queries) == n_q + 1:  # nobody read the token that was written last
+        notes.append(N_("The last token was written and not read: it has no row."))
+        keys = keys[:n_k] if len(keys) == n_k + 1 else keys
+        queries = queries[:n_q]
+    if several:
+        fit = len(queries) in (0, n_q) and (
+            len(keys) == n_k if keys else not queries or n_q != n_k or len(queries) == n_k
+        )
+        if not fit:
+            notes.append(N_("The tokens do not fit these maps of {n_q} × {n_k}: they are numbered.", n_q=n_q, n_k=n_k))
+            queries = keys = ()
+    return (*labels(n_q, n_k, queries, keys), notes)
+
+
+def _of_texts(name: str, n_q: int, n_k: int, tokens: Tokens) -> tuple[Sequence[str], Sequence[str]]:
+    """The labels of the queries and the keys where it is known what was read and what was written."""
+    source, target = tokens.source, tokens.target
+    if re.search("cross", name, re.IGNORECASE):
+        return target, source
+    if re.search("decoder|target|tgt", name, re.IGNORECASE):
+        return target, target
+    if re.search("encoder|source|src", name, re.IGNORECASE):
+        return source, source
+    by_length = {(len(target), len(source)): (target, source)}  # (what comes first stays)
+    by_length.setdefault((len(source), len(source)), (source, source))
+    by_length.setdefault((len(target), len(target)), (target, target))
+    return by_length.get((n_q, n_k), (target or source, source))
+
+
+def _named(arrays: AttentionArrays) -> bool:
+    return not all(one.isdecimal() for one in (*arrays.query_tokens, *arrays.key_tokens))
 
 
 def labels(
     n_q: int, n_k: int, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels of the queries and of the keys: those that are given, else numbers."""
+    """The labels of the queries and of the keys: those that are given, else numbers.
+
+    Those that a byte-level tokenizer wrote letter for byte are read as text.
+    """
     if not key_tokens and n_q == n_k:
         key_tokens = query_tokens
     for side, tokens, n in ((N_("queries"), query_tokens, n_q), (N_("keys"), key_tokens, n_k)):
@@ -276,22 +433,9 @@ def labels(
     return _whole(query_tokens) or numbers[:n_q], _whole(key_tokens) or numbers[:n_k]
 
 
-def _texts(array: ndarray, name: str) -> tuple[str, ...]:
-    """The beginning of each text."""
-    if array.ndim != 1 or len(array) > MAX_TOKENS:
-        raise _no_attention(name, array.shape)
-    if array.dtype.kind == "U":  # four bytes a character, which may hold any number: numpy then refuses to read it
-        codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder)).copy()
-        codes[codes > sys.maxunicode] = 0xFFFD
-        array = codes.view(array.dtype)
-    return tuple(
-        (one.decode("utf-8", "replace") if isinstance(one, bytes) else one)[:MAX_CHARACTERS] for one in array.tolist()
-    )
-
-
 def _whole(tokens: Sequence[str]) -> tuple[str, ...]:
     """Tokens with U+FFFD for each half of a pair of surrogates, of which no file and no page can be made."""
-    return tuple(token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens)
+    return spelled_out([token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens])
 
 
 def _written(shape: tuple[int, ...]) -> str:

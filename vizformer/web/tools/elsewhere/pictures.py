@@ -3,13 +3,15 @@
 import secrets
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.heads.attention_arrays import AttentionArrays, read_attention
+from vizformer.analysis.heads.attention_arrays import AttentionArrays, texts_of
+from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.analysis.heads.telling_head import telling
 from vizformer.assets import asset
 from vizformer.components import attention, lines
@@ -22,7 +24,7 @@ from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_info, show_note, translate
+from vizformer.web.words.i18n import _, show_info, show_markdown, show_note, translate
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
@@ -63,6 +65,40 @@ def keep(found: Mapping[str, AttentionArrays]) -> None:
     st.session_state[_FOUND] = _HandedIn(found)
 
 
+def _answer(name: str, arrays: AttentionArrays, answer: str) -> None:
+    """The first axis of one array is layers, or the texts of a batch, as the reader says."""
+    handed_in: _HandedIn = st.session_state[_FOUND]
+    try:
+        found = {called: one for called, (one, _packed) in handed_in.found().items()}
+    except TraceError:  # said where the picture would be
+        return
+    answered: dict[str, AttentionArrays] = {}
+    for called, one in found.items():
+        if called != name:
+            answered[called] = one
+        else:
+            answered |= {name: replace(arrays, either=False)} if answer == "layers" else texts_of(name, arrays)
+    keep(answered)
+
+
+def _ask(name: str, arrays: AttentionArrays) -> None:
+    """Nobody but the reader knows what the first axis of one array is."""
+    n, *others = arrays.shape
+    with st.container(border=True):
+        show_markdown(
+            "**{name}** has the shape [{n}, {others}]. What are the {n} in the first axis?",
+            name=plain(name),
+            n=n,
+            others=", ".join(map(str, others)),
+        )
+        with line():
+            for answer, label in (
+                ("layers", _("{n} layers of one text", n=n)),
+                ("texts", _("{n} texts of a batch, of one layer", n=n)),
+            ):
+                st.button(label, key=f"elsewhere.first.{answer}", on_click=_answer, args=(name, arrays, answer))
+
+
 def forget() -> None:
     for name in (_FOUND, _SELECTED, f"{_SELECTED}.lines"):
         st.session_state.pop(name, None)
@@ -72,7 +108,9 @@ def forget() -> None:
 def example() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
     """Arrays that come with VizFormer, for a page on which nothing was handed in yet."""
     path = asset("attention", "example.npz")
-    return {name: (arrays, _packed(arrays)) for name, arrays in read_attention(path.name, path.read_bytes()).items()}
+    read = read_attention(path.name, path.read_bytes())
+    found = {name: replace(arrays, either=False) for name, arrays in read.items()}  # they are the layers of one text
+    return {name: (arrays, _packed(arrays)) for name, arrays in found.items()}
 
 
 def draw_pictures() -> None:
@@ -99,6 +137,9 @@ def draw_pictures() -> None:
         if handed_in is None:
             show_note("An example, until you hand in arrays of your own below: the cross-attention of a translator.")
     arrays, packed = found[name]
+    if arrays.either:
+        _ask(name, arrays)
+        return
     for note in arrays.notes:
         st.info(translate(note, plain))
     if picture == "lines":
@@ -130,10 +171,17 @@ def telling_place(arrays: AttentionArrays) -> tuple[int, int, int]:
     for query in reversed(range(arrays.shape[2])):
         text = arrays.query_tokens[query]
         itself = arrays.query_tokens == arrays.key_tokens  # (as far as tokens tell: of self-attention)
-        found = telling(arrays.weights[:, :, query], keys & (np.arange(len(keys)) != (query if itself else -1)))
+        found = telling(
+            np.nan_to_num(arrays.weights[:, :, query]), keys & (np.arange(len(keys)) != (query if itself else -1))
+        )
         if found is not None and any(map(str.isalnum, text)) and not text.startswith("<"):
             return found.layer, found.head, query
     return 0, 0, 0
+
+
+def _labels(arrays: AttentionArrays) -> dict[str, Any]:
+    tokens = {"query_tokens": arrays.query_tokens, "key_tokens": arrays.key_tokens}
+    return tokens if arrays.numbers is None else {**tokens, "layers": arrays.numbers}
 
 
 def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> None:
@@ -141,7 +189,7 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
     shown = attention.peek(key="elsewhere.heads", selected=last)
     wanted = min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1)
     payload = packed or attention.pack(arrays, chosen=wanted, limit=_LIMIT)
-    shown_as: dict[str, Any] = {"query_tokens": arrays.query_tokens, "key_tokens": arrays.key_tokens}
+    shown_as = _labels(arrays)
     chosen = attention.mount(payload, selected=last, key="elsewhere.heads", **shown_as)
     st.session_state[_SELECTED] = chosen
 
@@ -170,7 +218,7 @@ def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -
     last = st.session_state.get(f"{_SELECTED}.lines")
     layer = min(lines.peek(key="elsewhere.lines", selected=last).layer, arrays.shape[0] - 1)
     payload = packed or lines.pack_lines(arrays, layer=layer, limit=_LIMIT)
-    shown_as: dict[str, Any] = {"query_tokens": arrays.query_tokens, "key_tokens": arrays.key_tokens}
+    shown_as = _labels(arrays)
     chosen = lines.mount(payload, selected=last, key="elsewhere.lines", **shown_as)
     st.session_state[f"{_SELECTED}.lines"] = chosen
     heads = list(chosen.heads or ())

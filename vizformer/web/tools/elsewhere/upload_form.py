@@ -4,7 +4,8 @@ from threading import Lock
 
 import streamlit as st
 
-from vizformer.analysis.heads.attention_arrays import MAX_BYTES, SUFFIXES, AttentionArrays, read_attention
+from vizformer.analysis.heads.attention_arrays import PAGE, AttentionArrays, Tokens
+from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
@@ -23,20 +24,19 @@ _ONE_AT_A_TIME = Lock()  # while a file is read, it takes several times the memo
 def hand_in() -> None:
     """Takes a file, and says why it cannot be shown; what is in it belongs to this session alone."""
     show_markdown(
-        "Attention weights of any program, as `.npz`, `.npy` or `.safetensors`: one array `[layers, heads, queries, "
-        "keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a notebook "
-        "`vf.view(arrays, tokens)` shows the same."
+        "Attention weights of any program, as `.npz`, `.npy`, `.safetensors` or `.json`: one array `[layers, heads, "
+        "queries, keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a notebook "
+        "`vf.view(outputs, tokens)` shows what a model of transformers or its `generate()` hands out."
     )
     if not uploads.is_on():
         show_info("This server takes no uploads. In Python `vf.view(arrays, tokens)` shows them.")
         return
     number = st.session_state.setdefault(_ROUND, 0)
-    most = min(MAX_BYTES, uploads.limit())
+    most = min(PAGE.file, uploads.limit())
     with st.form("elsewhere.form"):
         st.html(dropzone.style(_("Choose a file")))
         file = st.file_uploader(
-            _("A file of attention weights: .npz, .npy or .safetensors"),
-            type=list(SUFFIXES),
+            _("A file of attention weights: .npz, .npy, .safetensors or .json"),
             key=f"elsewhere.file.{number}",
             max_upload_size=max(1, most // 2**20),
         )
@@ -53,8 +53,9 @@ def hand_in() -> None:
         )
         sent = presses.submit(_("Show"), key="elsewhere.show", type="primary")
     show_note(
-        "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "
-        "itself, as an array of texts called tokens, or query_tokens and key_tokens; a trace that was saved has them.",
+        "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz or .json may hold the tokens "
+        "itself, as texts called tokens, or query_tokens and key_tokens, or source_tokens and target_tokens; a trace that "
+        "was saved has them.",
         limit=most // 2**20,
     )
     if sent:
@@ -76,7 +77,7 @@ def hand_in() -> None:
 
 def _read(name: str, content: bytes, queries: str, keys: str) -> dict[str, AttentionArrays]:
     with _ONE_AT_A_TIME:
-        return read_attention(name, content, _tokens(queries), _tokens(keys))
+        return read_attention(name, content, Tokens(_tokens(queries), _tokens(keys)))
 
 
 def _tokens(text: str) -> list[str]:
