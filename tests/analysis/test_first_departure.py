@@ -110,6 +110,13 @@ def test_what_can_be_said_without_knowing_how_the_numbers_were_made(change, word
     assert any(words in str(hint) for hint in said), said
 
 
+def test_of_a_single_number_no_factor_is_named():
+    for right in (np.array(2.0), np.array([2.0]), np.array([[0.0, 2.0]])):
+        assert known_mistakes.general(np.asarray(3 * right), right, 1e-4) == ()
+    pair = np.array([1.0, 2.0])
+    assert "3 times" in str(known_mistakes.general(3 * pair, pair, 1e-4)[0])
+
+
 def test_a_turned_matrix_and_another_norm_are_recognised():
     checkpoint = load("zh-en")
     trace = checkpoint.trace(TEXTS["zh-en"])

@@ -44,14 +44,13 @@ WRONG_WAYS: dict[str, dict[str, str]] = {
             "cut the other way round"
         ),
         "z.transpose(0, 1).reshape(n, n_heads * d_k) ⟶ z.reshape(n, n_heads * d_k)": "joined with reshape or view alone",
-        "z.transpose(0, 1).reshape(n, n_heads * d_k) ⟶ z.mean(0)": "",
         "z.transpose(0, 1).reshape(n, n_heads * d_k) ⟶ z.flip(0).transpose(0, 1).reshape(n, n_heads * d_k)": "another order",
         "z.transpose(0, 1).reshape(n, n_heads * d_k) ⟶ z.transpose(0, 1).reshape(n, n_heads * d_k).T": "axes exchanged",
     },
     "add_norm": {
         "added = x + out ⟶ added = out": "The residual connection is missing",
         "correction=0 ⟶ correction=1": "deviation with n − 1",
-        "(added - mean) ⟶ added": "",
+        "(added - mean) ⟶ added": "The mean is not taken off before",
         "* gamma + beta ⟶ ": "γ and β are missing",
         "variance + eps ⟶ variance + 1e-5": "ε is 1e-05; here it is 0.05",
         "variance + eps ⟶ variance + 1.0": "ε is 1; here it is",
@@ -63,7 +62,9 @@ WRONG_WAYS: dict[str, dict[str, str]] = {
         "return (added - mean) / torch.sqrt(variance + eps) * gamma + beta ⟶ "
         "return x + (added - mean) / torch.sqrt(variance + eps) * gamma + beta": "pre-norm",
         "return (added - mean) / torch.sqrt(variance + eps) * gamma + beta ⟶ return added": "The norm is missing",
-        "gamma + beta ⟶ beta + gamma": "",
+        "gamma + beta ⟶ beta + gamma": "γ and β are exchanged",
+        "variance + eps ⟶ variance": "ε is left out; here it is 0.05",
+        "added = x + out ⟶ added = x\n* gamma + beta ⟶ * gamma + beta + out": "LN(x) + f(x)",
         "mean = added.mean(dim=-1, keepdim=True) ⟶ mean = 0.0\n"
         "variance = added.var(dim=-1, keepdim=True, correction=0) ⟶ variance = added.pow(2).mean(-1)[:, None]": "RMSNorm",
     },
@@ -107,12 +108,8 @@ WRONG_WAYS: dict[str, dict[str, str]] = {
         'w["feedforward_norm.weight"], w["feedforward_norm.bias"] ⟶ '
         'w["feedforward_norm.weight"], w["feedforward_norm.bias"], 0.1': "ε is 0.1; here it is",
         'out = feed_forward(x, below(w, "feedforward.")) ⟶ return weights, x': "This sublayer is left out",
-        'feed_forward(x, below(w, "feedforward.")) ⟶ x + feed_forward(x, below(w, "feedforward."))': "",
         'cross_attention(x, x, below(w, "self_attention."), n_heads) ⟶ '
         'cross_attention(x, x, below(w, "self_attention."), 1)': "shape",
-        'cross_attention(x, x, below(w, "self_attention."), n_heads) ⟶ '
-        'cross_attention(x, x, below(w, "self_attention."), n_heads, torch.ones(len(x), len(x)).triu(1) > 0)\n'
-        "weights, out = ⟶ import torch; weights, out =": "",
         'x = add_and_norm(x, out, w["self_norm.weight"], w["self_norm.bias"]) ⟶ pass': "This sublayer is left out",
     },
     "decoder_layer": {
@@ -124,7 +121,6 @@ WRONG_WAYS: dict[str, dict[str, str]] = {
         'add_and_norm(x, out, w["cross_norm.weight"] ⟶ add_and_norm(entering, out, w["cross_norm.weight"]\n'
         "n = len(x) ⟶ n, entering = len(x), x": "comes from the layer's input",
         'x = add_and_norm(x, out, w["cross_norm.weight"], w["cross_norm.bias"]) ⟶ pass': "This sublayer is left out",
-        'w["cross_norm.weight"], w["cross_norm.bias"] ⟶ w["self_norm.weight"], w["self_norm.bias"]': "",
         "return own, cross, x ⟶ return cross, own, x": "shape",
         "return own, cross, x ⟶ return x": "a tuple is needed",
     },

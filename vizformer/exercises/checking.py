@@ -36,6 +36,7 @@ class Checked:
         trouble: what kept it from being compared.
         known: the mistakes that give exactly these numbers; `elsewhere` says of which case, where it is another one.
         alike: what can be said without a known mistake.
+        partly: whether the mistakes give the result that departs, and not all others.
     """
 
     task: Task
@@ -48,6 +49,7 @@ class Checked:
     known: tuple[Message, ...] = ()
     elsewhere: Message | None = None
     alike: tuple[Message, ...] = ()
+    partly: bool = False
 
     @property
     def passed(self) -> bool:
@@ -71,9 +73,23 @@ class Checked:
         if (found := self.departure) is not None:
             lines += _told(found)
         if self.elsewhere is not None:
-            lines.append(N_("In another case ({case}) this gives exactly your numbers:", case=self.elsewhere))
-        elif self.known:
+            lines.append(
+                N_("In another case ({case}) this gives exactly your numbers:", case=self.elsewhere)
+                if len(self.known) == 1
+                else N_(
+                    "In another case ({case}) each of these mistakes gives exactly your numbers; they do not tell which "
+                    "one yours is:",
+                    case=self.elsewhere,
+                )
+            )
+        elif self.partly:
+            lines.append(
+                N_("This gives these numbers, but not all of yours: it is another mistake, or not the only one.")
+            )
+        elif len(self.known) == 1:
             lines.append(N_("This gives exactly these numbers:"))
+        elif self.known:
+            lines.append(N_("Each of these mistakes gives exactly these numbers; they do not tell which one yours is:"))
         lines += [N_("→ {said}", said=said) for said in self.known or self.alike]
         if self.departure is not None and not self.known and not self.alike:
             lines.append(

@@ -41,7 +41,7 @@ def _cases(text: str) -> Iterator[Case]:
 _OWN = words_of(__file__)
 TASK = Task(
     "decoder_layer",
-    {**_OWN, "slips": {**_OWN["slips"], **ENCODER.told["slips"]}},
+    {**_OWN, "slips": {**_OWN["slips"], **ENCODER.told["slips_of_both"]}},
     (
         "blocked_ij = (j > i)",
         "x ← add_and_norm(x, cross_attention(x, x, blocked))",

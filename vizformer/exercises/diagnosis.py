@@ -13,11 +13,9 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.own_steps.first_departure import TOLERANCE, agrees, differences
-from vizformer.analysis.own_steps.known_mistakes import general, hints, same
+from vizformer.analysis.own_steps.known_mistakes import MOST, general, same, tried
 from vizformer.exercises.task import Case, Function, Task, slipped
 from vizformer.messages import N_, Message
-
-MOST = 3  # that are named
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,7 @@ class Diagnosis(NamedTuple):
     known: tuple[Message, ...] = ()  # the mistakes that give exactly its numbers
     elsewhere: Message | None = None  # of which case, where it is not the first that departs
     alike: tuple[Message, ...] = ()  # what can be said without a known mistake
+    partly: bool = False  # whether they give one result, and not all that was given
 
 
 def numbers(value: Any) -> ndarray:
@@ -79,14 +78,21 @@ def diagnosed(task: Task, functions: tuple[Function, ...], cases: list[Case]) ->
         if off is None:
             continue
         close = [slip for slip in slips if _same(_arrays(task, slips[slip], case).get(off), given[off])]
-        for other in cases:  # where several give this result, those stay that give all others too
-            if len(close) > 1:
-                own = _arrays(task, functions, other)
-                close = [slip for slip in close if _all_same(_arrays(task, slips[slip], other), own)] or close
-        found = [*(task.slips[slip] for slip in close), *_of_layer(case, off, given[off], right[off])]
+        own = [_arrays(task, functions, one) for one in cases] if close else []
+        exact = [
+            slip
+            for slip in close
+            if all(_all_same(_arrays(task, slips[slip], one), x) for one, x in zip(cases, own, strict=True))
+        ]
+        layer = _of_layer(case, off, given, right)
+        whole = [said for said, gives_all in layer if gives_all]
+        # what gives all that was given is named before what gives the first result alone
+        found = [*(task.slips[slip] for slip in exact), *whole]
+        partly = not found
+        found = found or [*(task.slips[slip] for slip in close), *(said for said, _ in layer)]
         if found:
             different = tuple(said for i, said in enumerate(found) if said not in found[:i])
-            return Diagnosis(different[:MOST], case.title if number else None)
+            return Diagnosis(different[:MOST], case.title if number else None, partly=partly)
         alike = alike or general(given[off], right[off], TOLERANCE)
     return Diagnosis(alike=alike)
 
@@ -107,13 +113,18 @@ def _all_same(made: dict[str, ndarray], own: dict[str, ndarray]) -> bool:
     return made.keys() == own.keys() and all(_same(made[name], own[name]) for name in own)
 
 
-def _of_layer(case: Case, name: str, given: ndarray, right: ndarray) -> tuple[Message, ...]:
-    """The mistakes of a layer's steps that give this result."""
-    place = case.places.get(name)
-    if place is None or case.reading is None:
-        return ()
-    brought = place.brought(torch.from_numpy(given)).numpy() if given.shape == right.shape else given
+def _of_layer(
+    case: Case, first: str, given: dict[str, ndarray], right: dict[str, ndarray]
+) -> list[tuple[Message, bool]]:
+    """The mistakes of a layer's steps that give this result, and whether they give those after it too."""
+    if first not in case.places or case.reading is None:
+        return []
+    names = [*right]
+    there = [name for name in names[names.index(first) :] if name in case.places and name in given]
+    brought = {}
+    for name in there:
+        place, value = case.places[name], given[name]
+        fits = value.shape == right[name].shape
+        brought[place.step] = place.brought(torch.from_numpy(value)).numpy() if fits else value
     checkpoint, trace = case.reading.checkpoint, case.reading.trace
-    said = hints(checkpoint, trace, place.step, brought, (place.agreed,), TOLERANCE)
-    without = general(brought, place.brought(torch.from_numpy(right)).numpy(), TOLERANCE)
-    return tuple(one for one in said if one not in without)
+    return tried(checkpoint, trace, brought, (case.places[first].agreed,), TOLERANCE)

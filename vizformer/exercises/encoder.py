@@ -34,9 +34,10 @@ def _cases(text: str) -> Iterator[Case]:
         yield Case(title, arguments, reading, places)
 
 
+_OWN = words_of(__file__)
 TASK = Task(
     "encoder_layer",
-    words_of(__file__),
+    {**_OWN, "slips": {**_OWN["slips"], **_OWN["slips_of_both"]}},
     ("x ← add_and_norm(x, cross_attention(x, x))", "x ← add_and_norm(x, feed_forward(x))"),
     (
         "x [n, d_model], n_heads",

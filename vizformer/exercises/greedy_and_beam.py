@@ -55,10 +55,10 @@ def beam_search(
 
 def _run(functions: tuple[Function, ...], arguments: tuple[Any, ...]) -> Results:
     step, *rest = arguments
-    computed = 0
+    widest = 0
 
     def counted(new: Tensor, cache: Kept | None) -> tuple[Tensor, Kept]:
-        nonlocal computed
+        nonlocal widest
         if not isinstance(new, Tensor) or new.ndim != 2:
             raise UnusableError(N_("step takes the new tokens as a tensor [hypotheses, 1]."))
         if cache is not None and new.shape[1] != 1:
@@ -73,12 +73,12 @@ def _run(functions: tuple[Function, ...], arguments: tuple[Any, ...]) -> Results
                     new=len(new),
                 )
             )
-        computed += new.shape[1]
+        widest = max(widest, new.shape[1])
         found: tuple[Tensor, Kept] = step(new, cache)
         return found
 
     found = named(functions[0](counted, *rest), "ids", "score")
-    return {**found, "columns": computed}
+    return {**found, "new.shape[1]": widest}  # 1 where the cache is used, however often step is called
 
 
 def _by_hand(new: Tensor, cache: Kept | None) -> tuple[Tensor, Kept]:

@@ -5,7 +5,7 @@ the one that was given, runs on what it left.  What comes out the same as the gi
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import N_, Message
 from vizformer.model import Trace
 
-MOST = 3  # that are named
+MOST = 6  # that are named
 
 
 def hints(
@@ -34,32 +34,54 @@ def hints(
     """
     if name == LOGITS:
         value = float64(trace.logits)
-        found = [said for said, wrong in mistakes_of_steps.of_logits(trace) if same(wrong, given, tolerance)]
-        return tuple(found) or general(given, value, tolerance)
+        of_logits = [said for said, wrong in mistakes_of_steps.of_logits(trace) if same(wrong, given, tolerance)]
+        return tuple(of_logits) or general(given, value, tolerance)
+    found = tried(checkpoint, trace, {name: given}, agreed, tolerance)
     layer = ".".join(name.split(".")[:2])
+    value = next(value for step, _, _, value in results(layer_steps(checkpoint, trace, layer), layer) if step == name)
+    return tuple(said for said, _ in found[:MOST]) or general(given, value, tolerance)
+
+
+def tried(
+    checkpoint: Checkpoint, trace: Trace, given: Mapping[str, ndarray], agreed: Sequence[str], tolerance: float
+) -> list[tuple[Message, bool]]:
+    """The mistakes that give the first of these results of a layer, and of each whether it gives the others too.
+
+    Args:
+        given: by the names of their steps, in the order of the layer; the first departs.
+        agreed: steps before that one, from the last of which on mistakes are looked for.
+    """
+    first, *others = given
+    layer = ".".join(first.split(".")[:2])
     steps = layer_steps(checkpoint, trace, layer)
-    places = {found: (index, variable) for index, variable, found in _places(steps, layer)}
-    target, variable = places[name]
-    value = next(value for found, _, _, value in results(steps, layer) if found == name)
-    alike = general(given, value, tolerance)
     if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
-        return alike
+        return []
     # its code rounds on purpose: not in float64
     if any(is_half(x.dtype) for step in steps for x in step.inputs.values()):
-        return alike
+        return []
+    places = {found: (index, variable) for index, variable, found in _places(steps, layer)}
+    target = places[first][0]
     start = max((places[one][0] + 1 for one in agreed if one in places and places[one][0] < target), default=0)
     before = _names_before(steps)
-    found = []
+    found: list[tuple[Message, bool]] = []
     for index in range(start, target + 1):
         for said, wrong in mistakes_of_steps.of_step(
             checkpoint, trace, layer, steps[index], before[index], before[index + 1]
         ):
-            reached = _follow(steps, index, target, {**before[index + 1], **wrong})
+            left = {**before[index + 1], **wrong}
+
+            def gives(name: str, index: int = index, left: Names = left) -> bool:
+                at, variable = places[name]
+                reached = _follow(steps, index, at, left)
+                return reached is not None and same(reached[variable], given[name], tolerance)
+
+            if not gives(first):
+                continue
             if index != target:
                 said = N_("{step}: {said}", step=f"{layer}.{steps[index].key}", said=said)
-            if reached is not None and same(reached[variable], given, tolerance) and said not in found:
-                found.append(said)
-    return tuple(found[:MOST]) or alike
+            if said not in [one for one, _ in found]:
+                found.append((said, all(map(gives, others))))
+    return found
 
 
 def _places(steps: list[Step], layer: str) -> Iterator[tuple[int, str, str]]:
@@ -133,7 +155,7 @@ def general(given: ndarray, value: ndarray, tolerance: float) -> tuple[Message, 
             return (N_("These are the right numbers in another shape."),)
         return ()
     usable = np.isfinite(own) & np.isfinite(value) & (np.abs(value) > 1e-3)
-    if usable.any():
+    if usable.sum() > 1:  # of one number there always is such a factor
         ratio = float(np.median(own[usable] / value[usable]))
         with np.errstate(invalid="ignore"):
             scaled = np.where(np.isfinite(value), value * ratio, value)

@@ -21,7 +21,7 @@ from vizformer.model.positions import sinusoidal_encoding
 
 Names = dict[str, Any]
 Mistake = tuple[Message, Mapping[str, Tensor]]
-OTHER_EPS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 0.0)  # that programs add in a norm
+OTHER_EPS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)  # that programs add in a norm
 
 
 def of_step(
@@ -269,6 +269,14 @@ def _of_norm(checkpoint: Checkpoint, layer: str, step: Step, before: Names) -> I
         {"x": x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * gamma + beta},
     )
     yield (
+        N_("The mean is not taken off before the division, though the deviation is from it."),
+        {"x": x / (variance + eps).sqrt() * gamma + beta},
+    )
+    yield (
+        N_("The norm's γ and β are exchanged: γ multiplies, β is added."),
+        {"x": centred / (variance + eps).sqrt() * beta + gamma},
+    )
+    yield (
         N_("The norm divides by the variance; its root belongs there."),
         {"x": centred / (variance + eps) * gamma + beta},
     )
@@ -278,6 +286,11 @@ def _of_norm(checkpoint: Checkpoint, layer: str, step: Step, before: Names) -> I
                 N_("The norm's ε is {other}; here it is {eps}.", other=f"{other:g}", eps=f"{eps:g}"),
                 {"x": centred / (variance + other).sqrt() * gamma + beta},
             )
+    if eps != 0:
+        yield (
+            N_("The norm's ε is left out; here it is {eps}.", eps=f"{eps:g}"),
+            {"x": centred / variance.sqrt() * gamma + beta},
+        )
     yield (
         N_("The norm's ε is added to the deviation; it belongs to the variance, inside the root."),
         {"x": centred / (variance.sqrt() + eps) * gamma + beta},
@@ -290,6 +303,10 @@ def _of_norm(checkpoint: Checkpoint, layer: str, step: Step, before: Names) -> I
         yield (
             N_("The norm comes before the sum (pre-norm); this model normalises the sum."),
             {"x": residual + F.layer_norm(out, width, gamma, beta, eps)},
+        )
+        yield (
+            N_("The norm is of what entered alone, LN(x) + f(x); this model normalises the sum, LN(x + f(x))."),
+            {"x": F.layer_norm(residual, width, gamma, beta, eps) + out},
         )
         yield N_("This sublayer is left out, with its add & norm."), {"x": residual}
 

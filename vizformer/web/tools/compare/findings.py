@@ -63,6 +63,8 @@ def _first(first: Compared, checked: Checked) -> None:
         show_markdown("**What gives exactly these numbers**")
         for hint in checked.hints:
             st.markdown("- " + translate(hint, plain))
+        if len(checked.hints) > 1:
+            show_text("Each of these mistakes gives exactly these numbers; they do not tell which one yours is.")
         show_note("Each known mistake was tried at this place and just before it; these give what was handed in.")
     else:
         show_text(
