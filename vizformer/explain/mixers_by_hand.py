@@ -26,8 +26,12 @@ from numpy import ndarray
 from vizformer.explain.arrays import float64, softmax
 from vizformer.model.records import AttentionRecord
 
-Rows, Values, Each = Float[ndarray, "n d"], Float[ndarray, "n d_v"], Float[ndarray, " n"]
-Map, State, Two = Float[ndarray, "n n"], Float[ndarray, "d d_v"], Float[ndarray, "2 2"]
+Rows = Float[ndarray, "n d"]
+Values = Float[ndarray, "n d_v"]
+Each = Float[ndarray, " n"]
+Map = Float[ndarray, "n n"]
+State = Float[ndarray, "d d_v"]
+Two = Float[ndarray, "2 2"]
 VALUES = np.array([[3.0, 1.0], [1.0, 3.0]])
 
 
@@ -149,10 +153,7 @@ def mixed(kind: Mixer, ids: tuple[int, ...]) -> tuple[Float[ndarray, "heads n n"
 
 
 def mixer_cost(kind: Mixer, n: int) -> tuple[int, int]:
-    """Multiplications of such a layer to mix token n, and the numbers that it keeps of n tokens.
-
-    A cache forgets what a window no longer sees; of latents no key is made.
-    """
+    """Multiplications of such a layer to mix token n, and numbers kept of n tokens; of latents no key is made."""
     seen, one = min(n, WINDOW) if kind == "window" else n, N_HEADS * D
     if kind == "latent":
         return 2 * N_HEADS * LATENT * (n + D), LATENT * n

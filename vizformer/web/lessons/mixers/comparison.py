@@ -51,8 +51,8 @@ def draw(subject: Subject) -> None:
     for kind, (maps, error) in found.items():
         costs, sums = numbers(",", *mixer_cost(kind, n)), maps.sum(-1)
         between = f"{sums.min():.2f} – {sums.max():.2f}".replace("-", "−")
-        cells = (lab.text(f"mixer.{kind}"), FORMULAS[kind], *costs, between, f"{error:.0e}")
-        rows.append(Row(*cells, kind="marked" if kind == mixer else ""))
+        name, proof = lab.text(f"mixer.{kind}"), f"{error:.0e}"
+        rows.append(Row(name, FORMULAS[kind], *costs, between, proof, kind="marked" if kind == mixer else ""))
     columns = lab.columns("mixer", "formula", "products", "kept", "sums", "proof", n=f"{n:,}")
     st.html(table.style() + table.to_html(columns, rows))
     lab.note("made")

@@ -72,7 +72,7 @@ def _picture(found: TwoWrites, tokens: tuple[str, str]) -> None:
     groups = {"wanted": found.values, "delta": found.read, "sum": found.read_sum}
     names = dict(zip(groups, lab.columns(*groups), strict=True))
     drawn = figures.named_points(
-        {names[key]: [(of, *map(float, xy)) for of, xy in zip(tokens, at, strict=True)] for key, at in groups.items()},
+        {names[key]: [(tokens[i], float(at[i, 0]), float(at[i, 1])) for i in range(2)] for key, at in groups.items()},
         x_title=lab.text("number", n=0),
         y_title=lab.text("number", n=1),
         hover=lab.text("hover"),
