@@ -55,7 +55,6 @@ class Eager:
         self.weights = {name: tensor.detach().double() for name, tensor in model.state_dict().items()}
         self.residuals: dict[str, Tensor] = {}
         self.calls: dict[str, Call] = {}
-        self.routings: dict[str, list[dict[int, float]]] = {}  # of every token: expert -> weight
 
     def run(self, ids: Tensor, target_ids: Tensor | None = None, padding: Tensor | None = None) -> "Eager":
         """`ids`, `target_ids`: [n]; `padding`: [n] of the encoder's (or only) input."""
@@ -159,7 +158,7 @@ class Eager:
             elif c.norm_order == "output":
                 x = stays + times * self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
             elif c.norm_order == "sandwich":
-                y = self._feedforward(path, x if c.expert_norms else self._norm(f"{path}.feedforward_norm", x))
+                y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
                 x = stays + times * self._norm(f"{path}.feedforward_output_norm", y)
             else:
                 x = stays + times * self._feedforward(path, x)
@@ -495,58 +494,6 @@ class Eager:
 
     def _feedforward(self, path: str, x: Tensor) -> Tensor:
         path = f"{path}.feedforward"
-        if f"{path}.router.weight" not in self.weights:
-            return self._network(path, x)
-        self.routings[path] = []
-        return torch.stack([self._experts(path, row) for row in x])
-
-    def _experts(self, path: str, row: Tensor) -> Tensor:
-        """One token: the experts sorted by their scores, the first ones computed and summed."""
-        read = dict.fromkeys(("router", "experts", "shared"), row)
-        if self.config.expert_norms:
-            read = {name: self._norm(f"{path}.norms.{name}", row) for name in read}
-            read["router"] = read["router"] / math.sqrt(len(row))
-        scores = [float(read["router"] @ weight) for weight in self.weights[f"{path}.router.weight"]]
-        if self.config.router_bias:
-            own = self.weights[f"{path}.router.bias"].tolist()
-            scores = [score + bias for score, bias in zip(scores, own, strict=True)]
-        chances = [1 / (1 + math.exp(-score)) for score in scores]
-        if self.config.router_scores == "softmax":
-            chances = [math.exp(score) / sum(map(math.exp, scores)) for score in scores]
-        preferred = list(chances)
-        if self.config.router_correction:
-            preferred = [p + float(c) for p, c in zip(chances, self.weights[f"{path}.correction"], strict=True)]
-        size = len(scores) // self.config.router_groups
-        groups = [range(start, start + size) for start in range(0, len(scores), size)]
-        if len(groups) > 1:
-            groups.sort(key=lambda group: -sum(sorted(preferred[e] for e in group)[-self.config.router_group_best :]))
-        allowed = [e for group in groups[: self.config.router_groups_used] for e in group]
-        order = sorted(sorted(allowed), key=lambda expert: -preferred[expert])[: self.config.experts_per_token]
-        chosen = {expert: chances[expert] for expert in order}
-        if self.config.expert_weights == "renormalised":
-            chosen = {expert: weight / sum(chosen.values()) for expert, weight in chosen.items()}
-        chosen = {expert: weight * self.config.expert_scale for expert, weight in chosen.items()}
-        if self.config.expert_norms:
-            own = self.weights[f"{path}.expert_scales"].tolist()
-            chosen = {expert: weight * own[expert] for expert, weight in chosen.items()}
-        self.routings[path].append(chosen)
-        out = torch.zeros_like(row)
-        for expert, weight in chosen.items():
-            before, after = (weight, 1.0) if self.config.expert_inputs_weighed else (1.0, weight)
-            out = out + after * self._network(f"{path}.experts.{expert}", before * read["experts"])
-        if self.config.expert_norms:
-            out = self._norm(f"{path}.norms.experts_output", out)
-        if self.config.d_shared_expert is not None:
-            opened = 1.0
-            if self.config.shared_expert_gate:
-                opened = 1 / (1 + math.exp(-float(row @ self.weights[f"{path}.shared_gate.weight"][0])))
-            shared = self._network(f"{path}.shared", read["shared"])
-            if self.config.expert_norms:
-                shared = self._norm(f"{path}.norms.shared_output", shared)
-            out = out + opened * shared
-        return out
-
-    def _network(self, path: str, x: Tensor) -> Tensor:
         hidden = x @ self.weights[f"{path}.W_in.weight"].T
         if (bias := self._bias(f"{path}.W_in", slice(None))) is not None:
             hidden = hidden + bias

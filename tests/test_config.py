@@ -5,12 +5,13 @@ import math
 import re
 from collections import Counter
 from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import tiny
-from vizformer.config import ModelConfig
+from vizformer.config import _GONE, ModelConfig
 from vizformer.errors import ConfigError, VizformerError
 from vizformer.options import STATIONS
 from vizformer.options.common import CommonOptions
@@ -160,13 +161,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_layers=(0,), n_encoder_layers=0), ["sliding_layers without sliding_window"]),
     (dict(sliding_window=4, sliding_layers=(1, 0), n_encoder_layers=0), ["sliding_layers=[1, 0]", "in order, from 0"]),
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
-    (dict(n_experts=0), ["n_experts=0: must be at least 1"]),
-    (dict(n_experts=4, experts_per_token=5), ["experts_per_token=5: must not be above n_experts=4"]),
-    (dict(n_experts=4, experts_per_token=0), ["experts_per_token=0: must be at least 1"]),
-    (dict(n_experts=4, d_expert=0, d_shared_expert=0), ["d_expert=0: must be at least 1", "d_shared_expert=0"]),
-    (dict(d_expert=4, expert_layers=(0,)), ["d_expert without n_experts", "expert_layers without n_experts"]),
-    (dict(n_experts=4, expert_layers=(0,)), ["expert_layers: only one stack alone"]),
-    (dict(n_experts=4, expert_layers=(1, 0), n_encoder_layers=0), ["expert_layers=[1, 0]", "in order, from 0 to 1"]),
     (dict(attention_gate=2), ["attention_gate=2"]),
     (dict(state_key_dim=4), ["state_key_dim without state_layers: give both"]),
     (dict(state_kernel=0), ["state_kernel=0", "at least 1"]),
@@ -211,20 +205,8 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sinks="yes"), ["sinks='yes'"]),
     (dict(gate_limit=0.0, feedforward="gated"), ["gate_limit=0.0", "above 0"]),
     (dict(gate_limit=7.0), ["gate_limit=7.0", "this is an option of feedforward='gated', leave it out"]),
-    (dict(router_bias=1), ["router_bias=1"]),
-    (
-        dict(n_experts=4, d_shared_expert=8, expert_norms=True),
-        ["expert_norms=True: this is an option of norm='rms_norm'"],
-    ),
-    (dict(router_correction=1, shared_expert_gate="no"), ["router_correction=1", "shared_expert_gate='no'"]),
-    (dict(n_experts=4, router_scores="both"), ["router_scores='both'", "choose one of 'softmax', 'sigmoid'"]),
-    (dict(n_experts=4, router_groups=4), ["router_groups=4: n_experts=4 must make groups of one size, of at least 2"]),
-    (dict(n_experts=4, router_group_best=0), ["router_group_best=0"]),
     (dict(latent_dim=0), ["latent_dim=0"]),
     (dict(latent_query_dim=4, latent_value_dim=4), ["latent_query_dim without latent_dim", "latent_value_dim without"]),
-    (dict(n_experts=4, router_groups_used=2), ["router_groups_used=2: must not be above router_groups=1"]),
-    (dict(n_experts=4, expert_scale=0.0), ["expert_scale=0.0: must be above 0"]),
-    (dict(n_experts=4, expert_weights="equal"), ["expert_weights='equal'", "choose one of 'renormalised'"]),
     (dict(embedding_scale=0.0, residual_scale=-1.0), ["embedding_scale=0.0: must be above 0", "residual_scale=-1.0"]),
     (dict(score_cap=0.0, logit_cap=-1.0), ["score_cap=0.0: must be above 0", "logit_cap=-1.0: must be above 0"]),
     (dict(score_cap=5.0), ["score_cap=5.0: only one stack alone"]),
@@ -307,8 +289,6 @@ def test_every_option_has_an_illegal_value_above() -> None:
         "embedding_norm": "bias",
         "qk_norm": "bias",
         "rope_whole_pairs": "bias",
-        "expert_inputs_weighed": "bias",
-        "expert_norms": "bias",
         "forced_bos_id": "decoder_start_id",
     }
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
@@ -370,6 +350,23 @@ def test_other_options_are_not_renamed(name: str) -> None:
     options = tiny.config("decoder-only", **tiny.HYBRID).to_dict()
     with pytest.raises(ConfigError, match=rf"Unknown option '{name}'"):
         ModelConfig.from_dict({**options, name: (1,)})
+
+
+@pytest.mark.parametrize(("name", "nothing"), sorted(_GONE.items()))
+def test_options_that_went_are_read_where_they_did_nothing_and_refused_by_name(name: str, nothing: object) -> None:
+    options = tiny.config().to_dict()
+    assert ModelConfig.from_dict({**options, name: nothing}) == tiny.config()
+    with pytest.raises(ConfigError, match=rf"no longer has the options {name}="):
+        ModelConfig.from_dict({**options, name: 7})
+
+
+def test_every_config_of_before_opens() -> None:
+    """Those of the bundled models, trainings and trained circuits, some of which have options that went."""
+    root = Path(__file__).parent
+    files = [*root.glob("trained_circuits/*/config.json"), *root.parent.glob("assets/**/config.json")]
+    assert len(files) >= 8
+    for file in files:
+        ModelConfig.from_dict(json.loads(file.read_text(encoding="utf-8"))["model"])
 
 
 def test_unknown_options_are_refused() -> None:

@@ -41,7 +41,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "t5": ("encoder-decoder", tiny.T5_1),
     "qwen3": ("decoder-only", tiny.QWEN3),
     "gemma": ("decoder-only", tiny.GEMMA),
-    "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "neox": ("decoder-only", tiny.NEOX),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
@@ -52,7 +51,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba2": ("decoder-only", tiny.MAMBA2),
     "lfm2": ("decoder-only", tiny.SHORT),
     "gemma4": ("decoder-only", tiny.GEMMA4_SMALL),
-    "gemma4 with experts": ("decoder-only", tiny.GEMMA4_EXPERTS),
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "shared_keys": ("decoder-only", tiny.SHARED_KEYS),
 }

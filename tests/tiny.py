@@ -116,30 +116,8 @@ GRANITE: dict[str, Any] = {
     "residual_scale": 0.3,
     "logit_scale": 0.4,
 }
-MIXTRAL: dict[str, Any] = {**LLAMA, "n_experts": 5, "d_expert": 12}
-QWEN2_MOE: dict[str, Any] = {
-    **LLAMA,
-    "attention_bias": "qkv",
-    "n_experts": 6,
-    "experts_per_token": 3,
-    "expert_weights": "probabilities",
-    "d_expert": 8,
-    "d_shared_expert": 10,
-    "expert_layers": (1,),
-}
-GLM_4_MOE: dict[str, Any] = {
-    **QWEN2_MOE,
-    "n_experts": 8,
-    "expert_weights": "renormalised",
-    "router_scores": "sigmoid",
-    "router_correction": True,
-    "router_groups": 4,
-    "router_groups_used": 2,
-    "expert_scale": 1.5,
-    "shared_expert_gate": False,
-}
 DEEPSEEK: dict[str, Any] = {
-    **GLM_4_MOE,
+    **LLAMA,
     "attention_bias": "none",
     "n_kv_heads": None,
     "head_dim": 10,
@@ -153,15 +131,11 @@ DEEPSEEK_LITE: dict[str, Any] = {
     "latent_query_dim": None,
     "latent_value_dim": None,
     "attention_bias": "all",
-    "router_scores": "softmax",
-    "router_group_best": 1,
 }
 GPT_OSS: dict[str, Any] = {
     **LLAMA,
     "bias": True,
     "sinks": True,
-    "n_experts": 5,
-    "router_bias": True,
     "activation": "quick_gelu",
     "gate_limit": 0.4,
 }
@@ -233,14 +207,6 @@ LLAMA4: dict[str, Any] = {
     "qk_norm": True,
     "qk_norm_layers": (1,),
     "rope_layers": (1,),
-    "n_experts": 5,
-    "expert_layers": (0,),
-    "d_expert": 9,
-    "router_scores": "sigmoid",
-    "expert_weights": "probabilities",
-    "expert_inputs_weighed": True,
-    "d_shared_expert": 9,
-    "shared_expert_gate": False,
 }
 SHARED_KEYS: dict[str, Any] = {**QWEN3, "n_decoder_layers": 4, "kv_layers": (0, 1, 0, 1)}
 GEMMA4: dict[str, Any] = {
@@ -267,15 +233,6 @@ GEMMA4_SMALL: dict[str, Any] = {  # reads its tokens again in every layer, as th
     "kv_layers": (0, 1, 0, 1),
     "shared_kv_d_ff": 30,
     "layer_input_dim": 5,
-}
-GEMMA4_EXPERTS: dict[str, Any] = {
-    **GEMMA4,
-    "n_experts": 4,
-    "experts_per_token": 2,
-    "d_expert": 10,
-    "d_shared_expert": 24,
-    "shared_expert_gate": False,
-    "expert_norms": True,
 }
 GEMMA3N: dict[str, Any] = {  # several streams, a way around attention, gates with a cutoff
     **{name: value for name, value in GEMMA4_SMALL.items() if not name.startswith(("wide_", "shared_", "layer_scale"))},

@@ -10,6 +10,25 @@ from vizformer.errors import ConfigError
 from vizformer.options import Options
 from vizformer.presets import PRESETS
 
+# Options that were there once, each with the value by which it did nothing; files of then have them.
+_GONE: Mapping[str, Any] = {
+    "n_experts": None,
+    "experts_per_token": 2,
+    "expert_weights": "renormalised",
+    "router_bias": False,
+    "router_scores": "softmax",
+    "router_correction": False,
+    "router_groups": 1,
+    "router_groups_used": 1,
+    "router_group_best": 2,
+    "expert_scale": 1.0,
+    "expert_inputs_weighed": False,
+    "d_expert": None,
+    "d_shared_expert": None,
+    "shared_expert_gate": True,
+    "expert_norms": False,
+    "expert_layers": None,
+}
 # The options that were called delta_... when there was one rule only.
 _ONCE_DELTA = ("layers", "key_heads", "value_heads", "key_dim", "value_dim", "kernel")
 
@@ -48,19 +67,6 @@ class ModelConfig(Options):
             wide_kv_heads=None,
         )
 
-    def without_experts(self) -> "ModelConfig":
-        """The same options with one feed-forward network of width d_ff in every layer."""
-        return replace(
-            self,
-            n_experts=None,
-            d_expert=None,
-            d_shared_expert=None,
-            expert_norms=False,
-            expert_layers=None,
-            router_bias=False,
-            shared_kv_d_ff=None,
-        )
-
     def without_distances(self) -> "ModelConfig":
         """The same options with scores of the contents alone."""
         return replace(
@@ -77,9 +83,19 @@ class ModelConfig(Options):
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> "ModelConfig":
-        """Builds a config from JSON; unknown names are refused rather than ignored."""
+        """Builds a config from JSON; unknown names are refused rather than ignored.
+
+        Options that are no longer there are left out where they did nothing, and refused by name otherwise.
+        """
         renamed = {f"delta_{one}": now for one in _ONCE_DELTA if (now := f"state_{one}") not in options}
         options = {renamed.get(name, name): value for name, value in options.items()}
+        if lost := sorted(name for name, nothing in _GONE.items() if options.get(name, nothing) != nothing):
+            raise ConfigError(
+                "This version no longer has the options {names}, which this model needs. Take the version of VizFormer that "
+                "wrote it, or another model.",
+                names=", ".join(f"{name}={options[name]!r}" for name in lost),
+            )
+        options = {name: value for name, value in options.items() if name not in _GONE}
         known = {field.name for field in fields(cls)}
         required = {field.name for field in fields(cls) if field.default is MISSING}
         if unknown := sorted(set(options) - known):

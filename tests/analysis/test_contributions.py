@@ -15,7 +15,6 @@ KINDS = [
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.SHARED_KEYS),
     ("decoder-only", tiny.GEMMA4),
-    ("decoder-only", tiny.GEMMA4_EXPERTS),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
     ("decoder-only", tiny.OPT),

@@ -25,7 +25,6 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
-    "Gemma 4 with experts": dict(architecture="decoder-only", **tiny.GEMMA4_EXPERTS),
     "Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N),
     "short Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N_SHORT),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
@@ -35,7 +34,6 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "ALiBi": dict(architecture="decoder-only", **tiny.ALIBI),
     "Gemma 2": dict(architecture="decoder-only", **{**tiny.GEMMA2, "sliding_window": 2, "sliding_layers": (1,)}),
     "NeoX": dict(architecture="decoder-only", **tiny.NEOX),
-    "Mixtral": dict(architecture="decoder-only", **tiny.MIXTRAL),
 }
 CLEAN, CORRUPTED, TARGET = [5, 6, 7, 8], [5, 9, 7, 4], [1, 7, 9]
 WHATS: tuple[What, ...] = ("stream", "heads", "heads_by_position", "patterns")

@@ -60,18 +60,17 @@ def test_the_lengths_are_those_of_a_backward_pass(architecture: str) -> None:
     np.testing.assert_allclose(found.shares, squares / squares.sum())
 
 
-def test_a_gate_and_all_experts_are_counted_with_their_matrix() -> None:
-    checkpoint = tiny.checkpoint("decoder-only", **tiny.MIXTRAL)
+def test_a_gate_is_counted_with_its_matrix() -> None:
+    checkpoint = tiny.checkpoint("decoder-only", **tiny.LLAMA)
     trace = checkpoint.trace(TEXT)
     found = step_gradient(checkpoint.model, trace, asked_rows(checkpoint, trace, ()))
     sizes = matrix_lengths(checkpoint.model)
     for row, block in enumerate(checkpoint.model.decoder.layers):
-        experts = block.feedforward.experts
-        wide = torch.cat([part.weight.flatten() for one in experts for part in (one.W_in, one.W_gate)])
-        narrow = torch.cat([one.W_out.weight.flatten() for one in experts])
+        network = block.feedforward
+        wide = torch.cat([network.W_in.weight.flatten(), network.W_gate.weight.flatten()])
         lengths = dict(zip(found.kinds, sizes[row], strict=True))
         assert lengths["W_1"] == pytest.approx(float(wide.norm()), rel=1e-5)
-        assert lengths["W_2"] == pytest.approx(float(narrow.norm()), rel=1e-5)
+        assert lengths["W_2"] == pytest.approx(float(network.W_out.weight.norm()), rel=1e-5)
     assert math.hypot(*found.norms.flatten()) < found.total  # norms and the table have gradients too
 
 

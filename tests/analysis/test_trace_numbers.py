@@ -80,7 +80,6 @@ MORE: dict[str, Any] = {
     "shared keys": ("decoder-only", tiny.SHARED_KEYS),
     "gemma4": ("decoder-only", tiny.GEMMA4),
     "gemma4 small": ("decoder-only", tiny.GEMMA4_SMALL),
-    "gemma4 experts": ("decoder-only", tiny.GEMMA4_EXPERTS),
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "state space": ("decoder-only", tiny.MAMBA2),
     "short convolution": ("decoder-only", tiny.SHORT),

@@ -240,8 +240,6 @@ TOO_LARGE = [
     dict(vocab_size=2**62),
     dict(n_heads=1, d_model=2**40),
     dict(n_encoder_layers=10**9),
-    dict(n_experts=2**31),
-    dict(n_experts=10**30),
     dict(max_positions=10**30),
     dict(max_positions=10**8),
     dict(max_positions=10**8, positions="rope"),

@@ -81,16 +81,6 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
             ],
         ),
         (
-            tiny.QWEN2_MOE,
-            [
-                "queries, keys and values have biases",
-                "(layers: 1): each token goes through 3 of 6 feed-forward networks of width 8",
-                "a shared expert of width 10",
-                "are not brought to the sum 1",
-                "1,152 parameters belong to experts that a token does not go through",
-            ],
-        ),
-        (
             {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"},
             [
                 "dot products times 0.288675, not over √d_head",

@@ -157,7 +157,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         for kind in kinds:
             without = kind == "self" and layer.endswith(".0") and not config.first_norm
             without |= kind == "feedforward" and layer.endswith(".1") and not config.last_norm
-            without |= kind == "layer_input" or (kind == "feedforward" and config.expert_norms)
+            without |= kind == "layer_input"
             assert (f"{kind}.norm" in keys) == (config.norm_order not in ("output", "none") and not without)
             assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))

@@ -188,14 +188,6 @@ def test_the_row_that_becomes_logits_is_called_by_what_was_done_to_it(
     assert not any(step.proof.direct for step in before)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_a_bias_of_an_expert_is_in_the_formula_where_there_is_one(bias: bool) -> None:
-    checkpoint = tiny.checkpoint("decoder-only", **{**tiny.MIXTRAL, "bias": bias})
-    found = layer(checkpoint, checkpoint.trace(TEXT))
-    for step in (found["feedforward.hidden"], found["feedforward.narrow"]):
-        assert ("+ b_" in step.formula) == bias
-
-
 def test_the_numbers_that_are_not_turned_are_counted() -> None:
     found = steps(*fresh("neox"))["q_turned"]
     d_head, pairs = len(found.result), found.text.values["pairs"]

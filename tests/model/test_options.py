@@ -18,9 +18,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "olmo2": tiny.OLMO2,
     "gemma2": tiny.GEMMA2,
     "granite": tiny.GRANITE,
-    "mixtral": tiny.MIXTRAL,
-    "qwen2_moe": tiny.QWEN2_MOE,
-    "experts with biases": {**tiny.MIXTRAL, "bias": True, "feedforward": "plain", "residual": "parallel"},
     "gpt-oss": tiny.GPT_OSS,
     "hybrid": tiny.HYBRID,
     "mamba2": tiny.MAMBA2,
@@ -37,7 +34,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "llama4": tiny.LLAMA4,
     "gemma4": {**tiny.GEMMA4, "sliding_window": 30},
     "gemma4 small": {**tiny.GEMMA4_SMALL, "sliding_window": 30},
-    "gemma4 experts": {**tiny.GEMMA4_EXPERTS, "sliding_window": 30},
     "gemma3n": {**tiny.GEMMA3N, "sliding_window": 30},
     "shared keys": tiny.SHARED_KEYS,
     "shared keys in windows": {
@@ -100,17 +96,6 @@ def test_what_each_option_adds() -> None:
     assert count(**short, state_bias=True) == count(**short) + 4 * 16 + 16
     assert count(sinks=True) == plain + 2 * 4
     assert count(gate_limit=1.0) == plain
-    network, expert, shared = 3 * 16 * 24, 3 * 16 * 8, 3 * 16 * 10
-    assert count(n_experts=6) == plain + 2 * (5 * network + 6 * 16)
-    assert count(n_experts=6, router_bias=True) == plain + 2 * (5 * network + 6 * 17)
-    assert count(n_experts=6, router_correction=True) == plain + 2 * (5 * network + 6 * 17)
-    assert count(n_experts=6, d_expert=8) == plain + 2 * (6 * expert - network + 6 * 16)
-    assert count(n_experts=6, d_expert=8, d_shared_expert=10, expert_layers=(1,)) == (
-        plain + 6 * expert - network + 6 * 16 + shared + 16
-    )
-    assert count(n_experts=6, d_expert=8, d_shared_expert=10, expert_layers=(1,), shared_expert_gate=False) == (
-        plain + 6 * expert - network + 6 * 16 + shared
-    )
 
 
 def test_a_fresh_offset_norm_scales_by_one() -> None:

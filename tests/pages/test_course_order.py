@@ -203,7 +203,7 @@ def test_nothing_is_used_before_it_is_taught(open_app: Open, lesson: str, reader
 @pytest.mark.parametrize("kind", BOXES)
 def test_a_box_of_the_map_leads_to_where_it_is_taught(kind: str, code: str) -> None:
     for path, text in leaves(lesson_words.tables("map", code)["drawing"]["boxes"][kind]):
-        leads = {entry.url for entry in BOXES[kind][1]} | ({"costs"} if path.endswith("experts") else set())
+        leads = {entry.url for entry in BOXES[kind][1]}
         keys = {key for key in used(text, code) if not known(key, Place(0, 0), code)}
         assert all(leads.intersection(read_terms(code)[key].lessons) for key in keys), (path, keys)
 

@@ -45,8 +45,7 @@ def test_soft_caps_stand_around_the_scores_and_the_logits_and_the_mask_outside()
     assert written["add"] == r"x \leftarrow x + \operatorname{norm}(f(\operatorname{norm}(x)))"
 
 
-def test_a_sink_stands_beside_the_scores_and_the_router_has_its_bias() -> None:
+def test_a_sink_stands_beside_the_scores() -> None:
     model = checkpoint("decoder-only", **GPT_OSS).model
     written = {box.kind: box_formulas.formula(box, model.config) for box in architecture(model, 3)}
     assert r"+ M \;\middle|\; s_h\right) V" in written["attention"]
-    assert r"x W_\text{router} + b_\text{router}" in written["feedforward"]

@@ -12,7 +12,6 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
-from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_rows import feedforward_numbers
 from vizformer.explain.layer_input import layer_input_numbers
 from vizformer.explain.norms import added_sizes, brought, through
@@ -22,7 +21,6 @@ from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_
 from vizformer.model.block import Block
-from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.input_check import row_at
 from vizformer.model.norms import Norm
@@ -215,8 +213,6 @@ def made(
     if kind == "feedforward":
         x = float64(trace.residual(f"{at}.{entering}")[rows])
         x = through(x, block.around(kind).before)
-        if isinstance(block.feedforward, MixtureOfExperts):
-            return mixture_numbers(x, block.feedforward, trace, f"{at}.feedforward", rows).out
         return feedforward_numbers(x, block.feedforward, trace.residual(f"{at}.pre").dtype).out
     attention = block.self_attention if kind == "self" else block.cross_attention
     assert attention is not None
@@ -263,33 +259,14 @@ def feedforward_input(
 ) -> tuple[Float[ndarray, "n d_model"], FeedForward]:
     """The rows that the feed-forward network of a layer reads (pre-norm: after its norm), and the network."""
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
-    network = one_network(block, at)
-    return network_input(block, trace, at), network
+    return network_input(block, trace, at), block.feedforward
 
 
 def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)) -> Float[ndarray, "n d_model"]:
-    """The rows that the feed-forward of a layer, "decoder.2", reads: one network, or a mixture of experts."""
+    """The rows that the feed-forward of a layer, "decoder.2", reads."""
     before = next(before for kind, __, before, ___ in sublayers(block) if kind == "feedforward")
     entering = "pre" if block.residual == "parallel" else before
     return through(float64(trace.residual(f"{at}.{entering}")[rows]), block.around("feedforward").before)
-
-
-def one_network(block: Block, at: str) -> FeedForward:
-    """The feed-forward network of a layer, "decoder.2", that has one for all tokens.
-
-    Raises:
-        TraceError: it has experts.
-    """
-    if isinstance(block.feedforward, MixtureOfExperts):
-        raise TraceError(
-            "There is no network that all tokens share: {place} is a mixture of {n} experts, of which each token goes "
-            "through {k}. The page “A layer by hand” shows router and experts; choose a layer without experts here, or "
-            "another model.",
-            place=in_words(f"{at}.feedforward"),
-            n=len(block.feedforward.experts),
-            k=block.feedforward.k,
-        )
-    return block.feedforward
 
 
 def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
@@ -299,12 +276,6 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
         TraceError: it has none.
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
-    if found is None and isinstance(block.feedforward, MixtureOfExperts) and block.feedforward.norms is not None:
-        raise TraceError(
-            "Nothing is normalised before all of {place}: its router, its experts and its shared expert have norms of their "
-            "own. Choose another sublayer.",
-            place=in_words(f"{at}.{kind}"),
-        )
     if found is None and block.norm_order == "none":
         raise TraceError("The layers of this model have no norms: choose another model.")
     if found is None:

@@ -17,7 +17,6 @@ from vizformer.explain.arrays import float64, is_half, rescaled, set_cells, soft
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.convolution_steps import convolution_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
-from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.layer_input import layer_input_sublayer
 from vizformer.explain.mlm_head import mlm_head_steps, projection_step
@@ -30,7 +29,6 @@ from vizformer.explain.streams import correct_steps, laurel_steps, predict_steps
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model import mixing
-from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.input_check import row_at
 from vizformer.model.short_convolution import ShortConvolution
 from vizformer.model.state_layers import StateLayer
@@ -41,7 +39,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     """The arithmetic of one layer, e.g. "encoder.0" or "decoder.2".
 
     X -> [Q K V] -> heads -> scores (-> position bias) -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
-    -> cross-attention likewise, where there is an encoder -> feed-forward (or experts) -> add (& norm)
+    -> cross-attention likewise, where there is an encoder -> feed-forward -> add (& norm)
 
     Source: Vaswani et al. 2017, sections 3.1 to 3.3.
     """
@@ -83,10 +81,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         middle = f"{layer}.mid_cross"
     enters = before if block.residual == "parallel" else ""
     at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.feedforward_sum}", enters)
-    if isinstance(block.feedforward, MixtureOfExperts):
-        steps += experts_sublayer(at, block.feedforward, f"{layer}.feedforward")
-    else:
-        steps += feedforward_sublayer(at, block.feedforward)
+    steps += feedforward_sublayer(at, block.feedforward)
     if block.streams is not None:
         steps += correct_steps(block, trace, layer)
         steps += layer_input_sublayer(second_stream(model, block, trace, layer), model, block, layer)
@@ -149,7 +144,6 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
         "k": [] if normed or turned else [f"{site}.k"],
         "v": [] if of_size_one else [f"{site}.v"],
         "mask": [f"{site}.mask"],
-        "router": [f"{site}.router"],
         "scale": [f"{layer}.post"],
         "corrected": [f"{layer}.post"],
     }.get(part, [])

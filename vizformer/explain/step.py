@@ -34,9 +34,9 @@ TOLERANCE = 1e-5
 ROUNDINGS = 4  # of half precision: units in the last place
 
 
-Axis = Literal["features", "queries", "keys", "heads", "candidates", "experts", "choices", "distances"]
-"""What is counted along an axis: entries of a vector, query or key positions, heads, candidates for the next token, experts
-of a layer, the experts that each token chose (its first choice, its second, ...), distances between tokens."""
+Axis = Literal["features", "queries", "keys", "heads", "candidates", "distances"]
+"""What is counted along an axis: entries of a vector, query or key positions, heads, candidates for the next token,
+distances between tokens."""
 
 
 @dataclass(frozen=True)

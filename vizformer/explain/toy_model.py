@@ -23,7 +23,6 @@ from vizformer.explain.layer import layer_steps
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.edit import Edit, require_room
-from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.masks import causal_mask
 from vizformer.model.trace import Trace
@@ -147,8 +146,6 @@ def load_layer(block: Block, state: Mapping[str, Tensor], prefix: str = "") -> N
     for number, norm in enumerate((norm for norm in norms if norm is not None), start=1):
         norm.load_state_dict({name: state[f"{prefix}norm{number}.{name}"] for name in norm.state_dict()})
     network = block.feedforward
-    if not isinstance(network, FeedForward):
-        raise TypeError("the layers of torch.nn have no experts")
     for linear, name in ((network.W_in, "linear1"), (network.W_out, "linear2")):
         linear.load_state_dict({part: state[f"{prefix}{name}.{part}"] for part in linear.state_dict()})
 

@@ -1,7 +1,7 @@
 """The Transformer and the trace of its forward pass.
 
 the network    embedding, positions (fixed_positions), norms, attention, mixing, disentangled_attention, feedforward,
-               experts, block, mlm_head, transformer, initialisation; streamed_layers, which stay in their file
+               block, mlm_head, transformer, initialisation; streamed_layers, which stay in their file
 masks          masks, self_masks, sparse_masks, mask_recipe
 beside x       forward_pass, input_check, cache; records, trace and trace_file; edit and patch, numbers set in a forward
 """
@@ -10,6 +10,6 @@ from vizformer.model.cache import Cache
 from vizformer.model.edit import Cell, Edit
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.patch import Patch
-from vizformer.model.records import AttentionRecord, RoutingRecord
+from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer, count_parameters

@@ -10,7 +10,6 @@ from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
 from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.embedding import embedding_table
-from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.latent_attention import LatentAttention
@@ -49,7 +48,6 @@ class Block(nn.Module):
         windowed: bool = False,
         turned: bool = True,
         local: bool = False,
-        experts: bool = False,
         first: bool = False,
         last: bool = False,
         state: bool = False,
@@ -75,10 +73,7 @@ class Block(nn.Module):
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
-        self.feedforward: FeedForward | MixtureOfExperts = (
-            MixtureOfExperts(config) if experts else FeedForward(config, sparsity=config.sparsity_of(layer))
-        )
-        normed = normed and not config.expert_norms  # the experts have their own
+        self.feedforward = FeedForward(config, sparsity=config.sparsity_of(layer))
         self.feedforward_norm = norm(config) if normed and (config.last_norm or not last) else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None
@@ -231,7 +226,6 @@ class Stack(nn.Module):
                 layer in config.windowed_layers,
                 config.turns(layer),
                 config.turns_locally(layer),
-                config.has_experts(layer),
                 layer == 0,
                 layer == n_layers - 1,
                 config.has_state(layer),

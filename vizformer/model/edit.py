@@ -21,10 +21,8 @@ class Cell:
     """One number replaced.
 
     Attributes:
-        tensor: "decoder.2.cross.q" (or k, v, mask), a point of the residual stream such as "encoder.0.pre", or the scores
-            of a router, "decoder.2.feedforward.router".
-        index: (head, position, component) in q, k and v; (query, key) in a mask; (position, component) in the stream;
-            (position, expert) in the scores of a router.
+        tensor: "decoder.2.cross.q" (or k, v, mask), or a point of the residual stream such as "encoder.0.pre".
+        index: (head, position, component) in q, k and v; (query, key) in a mask; (position, component) in the stream.
         value: the new number; in a mask 0 opens the cell and -inf blocks it.
     """
 
@@ -110,17 +108,6 @@ class Edit:
     def sublayer(self, name: str, y: Tensor) -> Tensor:
         """What a sublayer adds to the residual stream [b, n, d_model], or what takes its place; its neurons likewise."""
         return self._patched(name, y)
-
-    def router(self, site: str, scores: Tensor) -> Tensor:
-        """The scores that a router gives the experts [b, n, n_experts], with what was set by hand."""
-        for patch in self.patches:
-            if patch.tensor == f"{site}.hidden":
-                raise TraceError(
-                    "The network at {site} is a mixture of experts: each token has neurons in the experts that it "
-                    "goes through, and none of the others can be set. Set the router's scores, {site}.router.",
-                    site=site,
-                )
-        return self.apply(f"{site}.router", scores)
 
     def layer(self, name: str, entering: Tensor, x: Tensor) -> Tensor:
         """What leaves a layer: `x`, or what entered it."""

@@ -56,10 +56,10 @@ class FeedForward(nn.Module):
     2025, "Gemma 3n", as `transformers` has it.
     """
 
-    def __init__(self, config: ModelConfig, width: int | None = None, sparsity: float = 0.0) -> None:
-        """`width` is that of the hidden layer, where it is not d_ff (experts), `sparsity` s of the cutoff."""
+    def __init__(self, config: ModelConfig, sparsity: float = 0.0) -> None:
+        """`sparsity` is s of the cutoff."""
         super().__init__()
-        gated, d_ff = config.feedforward == "gated", config.d_ff if width is None else width
+        gated, d_ff = config.feedforward == "gated", config.d_ff
         self.W_gate = nn.Linear(config.d_model, d_ff, bias=config.bias) if gated else None
         self.W_in = nn.Linear(config.d_model, d_ff, bias=config.bias)
         self.W_out = nn.Linear(d_ff, config.d_model, bias=config.bias)

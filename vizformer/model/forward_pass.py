@@ -199,21 +199,6 @@ class ForwardPass:
         """What a sublayer adds to the residual stream, or the neurons of a feed-forward, where it can be replaced."""
         return y if self.edit is None else self.edit.sublayer(name, y)
 
-    def router_scores(self, site: str, scores: Float[Tensor, "b n n_experts"]) -> Float[Tensor, "b n n_experts"]:
-        """What a router gives the experts, where it can be set by hand.
-
-        Raises:
-            TraceError: neurons are to be set, which experts have for some of the tokens only.
-        """
-        return scores if self.edit is None else self.edit.router(site, scores)
-
-    def record_routing(
-        self, site: str, scores: Tensor, probabilities: Tensor, chosen: Tensor, weights: Tensor, opened: Tensor | None
-    ) -> None:
-        """Leaves in the trace which experts were chosen for every token, and by what weights they are summed."""
-        if self.trace is not None:
-            self.trace.record_routing(site, scores, probabilities, chosen, weights, opened)
-
     def layer(
         self, name: str, entering: Float[Tensor, "b n *s d_model"], x: Float[Tensor, "b n *s d_model"]
     ) -> Float[Tensor, "b n *s d_model"]:

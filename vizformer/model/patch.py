@@ -28,7 +28,6 @@ class Patch:
             "decoder.2.cross"               what the attention adds to the stream      [n, d_model]
             "decoder.2.feedforward"         what the feed-forward network adds to it   [n, d_model]
             "decoder.2.feedforward.hidden"  its neurons, after the activation          [n, d_ff]
-            "decoder.2.feedforward.router"  the scores of its experts, where it has such [n, n_experts]
             "decoder.2.pre"                 a point of the residual stream             [n, d_model]
         index: where in it, None for all along a dimension; what is left out at the end is all as well: (3,) is head 3 of
             z, (None, 17) is neuron 17 at all positions.  Of a pattern only whole rows: (head, query) at most.

@@ -1,4 +1,4 @@
-"""What is kept of one attention call, and of one layer with experts; scores and weights are recomputed when asked.
+"""What is kept of one attention call; scores and weights are recomputed when asked.
 
 Kept are q, k, v, the mask and the scale.  Attention maps are not (n x n floats a head): `AttentionRecord` recomputes the
 one of the head that someone looks at.
@@ -7,7 +7,7 @@ one of the head that someone looks at.
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vizformer.errors import TraceError
@@ -241,27 +241,6 @@ class AttentionRecord:
                 site=self.site,
                 last=self.n_heads - 1,
             )
-
-
-@dataclass(frozen=True)
-class RoutingRecord:
-    """Which experts the tokens of batch item 0 went through in one layer (`vizformer.model.experts.MixtureOfExperts`).
-
-    Attributes:
-        site: the layer's feed-forward, "decoder.2.feedforward".
-        scores: of the router, x W_router, with what was set by hand.
-        probabilities: their softmax, or the sigmoid of each.
-        chosen: the numbers of the chosen experts, the most preferred first.
-        weights: by which their outputs are summed, in the same order.
-        opened: how much of the shared expert's output is added, 0 to 1; None where all of it is, and where there is none.
-    """
-
-    site: str
-    scores: Float[Tensor, "n n_experts"]
-    probabilities: Float[Tensor, "n n_experts"]
-    chosen: Int[Tensor, "n k"]
-    weights: Float[Tensor, "n k"]
-    opened: Float[Tensor, " n"] | None = None
 
 
 def picture(shown: object) -> str:

@@ -1,6 +1,6 @@
 """What a forward pass leaves behind: little is kept, the rest is recomputed for the head that someone looks at.
 
-Kept are the records of attention calls and of layers with experts (`vizformer.model.records`), and the residual stream.  A
+Kept are the records of attention calls (`vizformer.model.records`), and the residual stream.  A
 `Trace` is an explicit argument of the forward, so that one model can serve many threads; it never changes a result.
 """
 
@@ -18,7 +18,7 @@ from vizformer.messages import N_
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
 from vizformer.model.mixing import Scoring
-from vizformer.model.records import AttentionRecord, RoutingRecord, picture
+from vizformer.model.records import AttentionRecord, picture
 from vizformer.model.state_rule import StateGates
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class Trace:
     heard: Callable[[int], None] | None = None
     _records: dict[str, AttentionRecord] = field(default_factory=dict)
     _residuals: dict[str, Tensor] = field(default_factory=dict)
-    _routings: dict[str, RoutingRecord] = field(default_factory=dict)
     _logits: Tensor | None = None
 
     def __repr__(self) -> str:
@@ -90,18 +89,6 @@ class Trace:
     def record_residual(self, name: str, x: Tensor) -> None:
         self._residuals[name] = x[0].detach()
 
-    def record_routing(
-        self, site: str, scores: Tensor, probabilities: Tensor, chosen: Tensor, weights: Tensor, opened: Tensor | None
-    ) -> None:
-        self._routings[site] = RoutingRecord(
-            site,
-            scores[0].detach(),
-            probabilities[0].detach(),
-            chosen[0].detach(),
-            weights[0].detach(),
-            None if opened is None else opened[0, :, 0].detach(),
-        )
-
     def record_logits(self, logits: Tensor, edit: Edit | None) -> None:
         self._logits, self.edit = logits[0].detach(), edit
 
@@ -122,18 +109,6 @@ class Trace:
     @property
     def residuals(self) -> MappingProxyType[str, Tensor]:
         return MappingProxyType(self._residuals)
-
-    @property
-    def routings(self) -> MappingProxyType[str, RoutingRecord]:
-        """The layers with experts, by "decoder.2.feedforward": whom the tokens went through."""
-        return MappingProxyType(self._routings)
-
-    def routing(self, site: str) -> RoutingRecord:
-        """Whom the tokens went through at "decoder.2.feedforward"."""
-        if site not in self._routings:
-            known = ", ".join(self._routings)
-            raise TraceError("This trace has no experts at {site!r}. It has: {known}.", site=site, known=known or "-")
-        return self._routings[site]
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"]:
@@ -188,7 +163,7 @@ class Trace:
         for site, record in self._records.items():
             shapes |= {f"{site}.{name}": tuple(getattr(record, name).shape) for name in "qkv"}
             shapes[f"{site}.mask"] = (record.q.shape[1], record.k.shape[1])
-        return shapes | {f"{site}.router": tuple(routing.scores.shape) for site, routing in self._routings.items()}
+        return shapes
 
     def _repr_html_(self) -> str | None:
         """All heads of one kind of attention as a picture, in a notebook."""
@@ -200,7 +175,5 @@ class Trace:
         tensors: list[Tensor | None] = [*self._residuals.values(), self._logits]
         for record in self._records.values():
             tensors += [record.q, record.k, record.v, record.bias, record.reason_map, record.position_bias]
-        for routing in self._routings.values():
-            tensors += [routing.scores, routing.probabilities, routing.chosen, routing.weights, routing.opened]
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors if t is not None}
         return sum(storages.values())

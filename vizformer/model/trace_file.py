@@ -5,8 +5,7 @@
 
 Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".beta", ".skip" and
 ".decay" [heads, keys], ".opened" [heads, queries, d_head] and ".pattern" [heads, queries,
-keys] of every attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities",
-".experts", ".weights" and ".opened" of layers with experts, and "logits".
+keys] of every attention call, the residual stream ("encoder.0.pre", ...), and "logits".
 The metadata hold, as JSON, the scales, the soft caps of scores where there are any, by which rule the states are written
 where there are any ("delta" or "space"), the sites of the stream, and the tokens.
 """
@@ -91,13 +90,6 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
             found[f"{site}.sinks"] = record.scoring.sinks
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
-    for site, routing in trace.routings.items():
-        found |= {
-            f"{site}.router": routing.scores,
-            f"{site}.probabilities": routing.probabilities,
-            f"{site}.experts": routing.chosen,
-            f"{site}.weights": routing.weights,
-        } | ({} if routing.opened is None else {f"{site}.opened": routing.opened})
     return {**found, "logits": trace.logits}
 
 
@@ -110,7 +102,7 @@ def is_trace(path: str | Path) -> bool:
 
 
 def open_trace(path: str | Path) -> Trace:
-    """The trace in a file: attention calls, stream, logits and tokens; not which experts the tokens went through.
+    """The trace in a file: attention calls, stream, logits and tokens.
 
     The file is mapped into memory: the numbers of a head are read when its map is asked for, and it has to stay where it is
     as long as the trace is used.
@@ -142,7 +134,7 @@ def open_trace(path: str | Path) -> Trace:
         if (known_tokens := labels.get(name.partition(".")[0])) and len(x) != len(known_tokens):
             file.refuse(N_("{name} has {n} rows for {tokens} tokens", name=name, n=len(x), tokens=len(known_tokens)))
     about = {name: shown(value, 400) for name, value in file.about.items() if name not in _OURS and "." not in name}
-    return Trace(tokens, None, assumed, about, None, records, residuals, {}, file.tensor("logits", 2))
+    return Trace(tokens, None, assumed, about, None, records, residuals, file.tensor("logits", 2))
 
 
 _OURS = ("format", "scales", "score_caps", "state_rules", "streams", "assumed")

@@ -87,8 +87,8 @@ class Options(
             yield N_("{name} without {other}: give both, or leave it out", name="shared_kv_d_ff", other="kv_layers")
         if self.layer_input_dim is not None and self.residual != "sequential":
             yield N_("layer_input_dim={value}: this needs residual='sequential'", value=self.layer_input_dim)
-        if self.n_streams is not None and (self.layer_input_dim is None or self.n_experts is not None):
-            yield N_("n_streams={value}: this needs layer_input_dim, and no experts", value=self.n_streams)
+        if self.n_streams is not None and self.layer_input_dim is None:
+            yield N_("n_streams={value}: this needs layer_input_dim", value=self.n_streams)
         one_stack = self.architecture != "encoder-decoder"
         if any(
             turning(layer) != turning(self.kv_layer(layer))
@@ -142,16 +142,6 @@ class Options(
             yield N_(
                 "first_norm=False: only one stack alone with norm_order='pre', embedding_norm=True and "
                 "residual='sequential' can do without it; take True"
-            )
-        if self.expert_norms and (
-            (self.norm, self.norm_order) != ("rms_norm", "sandwich")
-            or self.d_shared_expert is None
-            or self.shared_expert_gate
-            or self.expert_layers is not None
-        ):
-            yield N_(
-                "expert_norms=True: this is an option of norm='rms_norm', norm_order='sandwich', with d_shared_expert, "
-                "shared_expert_gate=False and experts in all layers; leave it out"
             )
         if self.decoder_positions_after_norm and not (
             self.stack_inputs == "own" and self.embedding_norm and self.positions == "learned"

@@ -20,14 +20,12 @@ from vizformer.errors import TraceError
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
-from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_rows import inner_numbers
 from vizformer.explain.layer_input import layer_input_numbers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
 from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
-from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.mixing import soft_cap
 from vizformer.model.norms import Norm
@@ -123,19 +121,12 @@ class Backward:
             self.add("head", place, self.g * parts[head], head)
 
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
-        """What a sublayer has written: of each head, or of all neurons; and its last bias.
-
-        The biases of experts belong to what these have written: they are added by weight, not to every token.
-        """
+        """What a sublayer has written: of each head, or of all neurons; and its last bias."""
         network = block.feedforward
         if kind == "layer_input":
             out = layer_input_numbers(self.checkpoint.model, block, self.trace, at, self.rows).out
             return out[None], np.zeros(out.shape[1])
-        if kind == "feedforward" and isinstance(network, MixtureOfExperts):
-            x = network_input(block, self.trace, at, self.rows)
-            out = mixture_numbers(x, network, self.trace, f"{at}.feedforward", self.rows).out
-            return out[None], np.zeros(out.shape[1])
-        if kind == "feedforward" and isinstance(network, FeedForward):
+        if kind == "feedforward":
             inner = inner_rows(block, network, self.trace, at, self.rows)
             return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)
         attention, record = attention_at(self.checkpoint, f"{at}.{kind}"), self.trace[f"{at}.{kind}"]

@@ -30,7 +30,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
-from vizformer.explain.block_rows import find_block, one_network
+from vizformer.explain.block_rows import find_block
 from vizformer.explain.step import ROUNDINGS, TOLERANCE, Proof
 from vizformer.messages import N_, Message
 from vizformer.model.input_check import row_at, token_id
@@ -84,7 +84,7 @@ def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer
     """The term of a layer's feed-forward network, neuron by neuron: its number times its row of W_out . g."""
     stack = predicting_stack(checkpoint)
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
-    network = one_network(block, at)
+    network = block.feedforward
     inner = inner_rows(block, network, trace, at, slice(found.position, found.position + 1))[0]
     return inner * (found.directions[f"{at}.feedforward"] @ float64(network.W_out.weight))
 

@@ -240,19 +240,9 @@ def _distances(config: ModelConfig, n: int) -> Multiplications:
 
 
 def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplications:
-    """Of a stack: rows * d_model * d_ff for each of the matrices of a network, two, or three where it is gated.
-
-    Where a layer has experts: of those that each row goes through and of the shared one; and rows * d_model for each
-    expert's score, for the gate of the shared one, and for the weight of each network's output.
-    """
-    matrices = config.network_matrices
-    sparse = sum(map(config.has_experts, range(layers)))
-    networks = config.experts_per_token + (config.d_shared_expert is not None)
-    gated = config.d_shared_expert is not None and config.shared_expert_gate
-    around = (config.n_experts or 0) + networks - (config.d_shared_expert is not None and not gated) + gated
-    dense = sum(config.d_ff_of(layer) for layer in range(layers) if not config.has_experts(layer))
-    one = dense * matrices + sparse * (matrices * config.active_d_ff + around)
-    return Multiplications(feedforward=rows * config.d_model * one)
+    """Of a stack: rows * d_model * d_ff for each of the matrices of a network, two, or three where it is gated."""
+    widths = sum(config.d_ff_of(layer) for layer in range(layers))
+    return Multiplications(feedforward=rows * config.d_model * widths * config.network_matrices)
 
 
 def _embedding(config: ModelConfig, rows: int) -> Multiplications:

@@ -3,7 +3,7 @@
     boxes = architecture(model, n=7)
     sum(box.parameters for box in boxes) == sum(p.numel() for p in model.parameters())      # always
 
-A layer is drawn once and counted `copies` times; where only some layers have experts, one of these is drawn.  What other
+A layer is drawn once and counted `copies` times.  What other
 layers have in the place of a part is counted with it.  A table that serves in two
 places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
 """
@@ -71,7 +71,7 @@ class Box:
     tensors: tuple[tuple[str, Dims], ...] = ()  # name and shape of each, as PyTorch keeps them ([out, in])
     copies: int = 1  # how often the model has it
     shared: bool = False  # whether these are counted in another box, where they serve first
-    # parameters of what other layers have in its place (networks where this has experts, attention without keys); with
+    # parameters of what other layers have in its place (attention without keys); with
     # the last one of a layer are counted the numbers by which layers multiply what leaves them, and with what a layer
     # reads of its token again the tables that this is read from
     others: int = 0
@@ -167,10 +167,7 @@ def _layer(
 ) -> list[Box]:
     """The boxes of one layer; the stream comes from the box `before` it, what the layer reads again from the `tables`."""
     wide, depth = (n, config.d_model), len(stack.layers)
-    with_experts = [layer for layer in range(depth) if config.has_experts(layer)]
-    drawn = with_experts[0] if with_experts else 0
-    if not config.first_norm and drawn == 0 and depth > 1:
-        drawn = with_experts[1] if len(with_experts) > 1 else depth - 1
+    drawn = 0 if config.first_norm else depth - 1
     block = stack.layers[drawn]
     assert isinstance(block, Block)
     layers = stack.layers.empty if isinstance(stack.layers, StreamedLayers) else stack.layers

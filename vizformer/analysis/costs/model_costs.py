@@ -42,8 +42,8 @@ FLOPS_PER_MULTIPLICATION = 6  # in training: a multiplication and an addition, f
 def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
 
-    Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those without
-    experts or with a state, or whose attention has heads of another width, no keys of its own, or no norms, which are put
+    Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those with
+    a state, or whose attention has heads of another width, no keys of its own, or no norms, which are put
     right afterwards), and a model of 96 takes long to make.
     """
     one, two = (_parts(config, depth) for depth in (1, 2))
@@ -52,11 +52,6 @@ def parameters(config: ModelConfig) -> dict[str, int]:
         section = name.split(".")[0]
         depth = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}.get(section, 1)
         found[name] = count + (two[name] - count) * (depth - 1)
-    if config.expert_layers is not None:  # there is one stack
-        others = config.depth - config.n_expert_layers
-        stack = "decoder" if config.n_decoder_layers else "encoder"
-        own = config.network_parameters(config.d_ff)
-        found[f"{stack}.feedforward"] += others * (own - parameter_count.experts_parameters(config))
     if config.shared_kv_d_ff is not None:
         more = config.network_parameters(config.shared_kv_d_ff) - config.network_parameters(config.d_ff)
         found["decoder.feedforward"] += len(config.shared_kv_layers) * more
@@ -99,7 +94,6 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,
-        expert_layers=None,
         state_layers=(0,) if with_states else None,
     )
     with without_memory():
@@ -119,8 +113,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
 
     Per token of a layer: attention d (input) + (n_heads + 2 n_kv) d_head (q, k, v) + n_heads d_head (input of W_O), in
     latent attention 2 n_heads d_head (q, k) + 2 n_heads d_value (v, input of W_O) and twice the latents (their norms);
-    feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Of a layer with
-    experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
+    feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Cross-attention
     adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
     (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O); a short convolution
     alone: 7 d (input, q, k, v, its own input and output, input of W_O).  A layer that reads its token again: 2 d (input,
@@ -135,15 +128,12 @@ def activations(config: ModelConfig, n: int) -> Activations:
         )
     numbers = 4 if config.feedforward == "gated" else 2
     attention, feedforward, norm = d + heads, d + numbers * config.d_ff, 0 if config.norm_order == "none" else d
-    networks = config.experts_per_token + (config.d_shared_expert is not None)
-    experts = d + numbers * config.active_d_ff + networks * d + (config.n_experts or 0)
-    experts += 4 * d if config.expert_norms else 0  # five norms inside, and none before
     cross = config.architecture == "encoder-decoder"
     encoder_layer = attention + feedforward + 2 * norm
     decoder_layer = encoder_layer + (attention + norm if cross else 0)
     layers, others = config.n_encoder_layers * encoder_layer, config.n_decoder_layers * decoder_layer
     calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers - config.n_state_layers
-    more = config.n_expert_layers * (experts - feedforward) - (0 if config.first_norm else norm)
+    more = 0 if config.first_norm else -norm
     state = d + 2 * config.state_channels + 3 * config.state_heads[1] * config.state_dims[1]
     state = 7 * d if config.state_rule == "convolution" else state
     more += config.n_state_layers * (state - attention)
@@ -165,8 +155,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
 class Overtakes:
     """From how many tokens on attention takes more multiplications than the feed-forward network of its layer."""
 
-    # only q k^T and pattern v are counted: matrices * d_model * d_ff / (2 n_heads d_head).  Of experts those that a
-    # token goes through are counted, not the router
+    # only q k^T and pattern v are counted: matrices * d_model * d_ff / (2 n_heads d_head)
     products: float
     whole: float  # with W_Q, W_K, W_V and W_O; 0 or less: always
 
@@ -179,7 +168,7 @@ def overtakes(config: ModelConfig) -> Overtakes | None:
     if config.only_states:
         return None
     matrices = config.network_matrices
-    feedforward = matrices * config.d_model * config.active_d_ff
+    feedforward = matrices * config.d_model * config.d_ff
     attention = attention_cost(config, 2, 2, projected=2)
     projections, growing = attention.projections / 2, attention.attention / 4
     return Overtakes(feedforward / growing, (feedforward - projections) / growing)
@@ -196,25 +185,19 @@ class ModelCost:
     kv_numbers: int  # keys and values of n tokens; 0 of a model that writes nothing
     kv_numbers_per_token: int  # what one more token adds
     overtakes: Overtakes | None  # see there; None where no layer has attention
-    idle: int = 0  # parameters of experts that a token does not go through
 
     @property
     def total(self) -> int:
         """All parameters."""
         return sum(self.parameters.values())
 
-    @property
-    def active(self) -> int:
-        """Those that a token goes through (tables counted whole): all, but for the experts that it does not choose."""
-        return self.total - self.idle
-
     def training_flops(self, tokens: float) -> float:
         """Counted: 6 M D / n."""
         return FLOPS_PER_MULTIPLICATION * self.forward.total * tokens / self.n
 
     def rule_of_thumb(self, tokens: float) -> float:
-        """6 N D, N being all parameters that a token goes through, those of the tables included."""
-        return 6.0 * self.active * tokens
+        """6 N D, N being all parameters, those of the tables included."""
+        return 6.0 * self.total * tokens
 
     def components(self) -> Iterator[tuple[str, int]]:
         """Parameters by kind, whatever the stack, the largest first."""
@@ -238,15 +221,14 @@ def model_cost(config: ModelConfig, n: int) -> ModelCost:
         held,
         more - held,
         overtakes(config),
-        config.idle_parameters,
     )
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Parameters of a model whose layers have experts: all, of one network (`expert`), of all routers, and `active` ones:
+    """Parameters of a model whose layers would have experts: all, of one network (`expert`), of all routers, and `active`
 
-    that a token is multiplied with (embeddings counted whole).
+    ones, that a token is multiplied with (embeddings counted whole).
     """
 
     total: int
@@ -255,27 +237,14 @@ class Mixture:
     router: int
 
 
-def own_mixture(config: ModelConfig) -> Mixture | None:
-    """The model with the experts that it has; None where it has none.  A shared expert belongs to the other parameters."""
-    if config.n_experts is None:
-        return None
-    total = sum(parameters(config).values())
-    router = config.n_expert_layers * config.n_experts * config.d_model
-    expert = config.network_parameters(config.expert_width)
-    return Mixture(total, total - config.idle_parameters, expert, router)
-
-
 def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
     """The model with its feed-forward networks taken `experts` times, `top_k` of them used; 1 and 1: as it is.
-
-    One that has experts is taken with one network of width d_ff in each layer in their place.
 
     Raises:
         ValueError: fewer than one expert, or more used than there are.
     """
     if not 1 <= top_k <= experts:
         raise ValueError(f"{top_k} of {experts} experts cannot be used")
-    config = config.without_experts()
     layers = config.depth
     expert, whole = config.network_parameters(config.d_ff), sum(parameters(config).values())
     router = layers * experts * config.d_model if experts > 1 else 0

@@ -88,23 +88,6 @@ def count(sizes: Sizes) -> Counted:
     )
 
 
-def experts_parameters(config: ModelConfig) -> int:
-    """Parameters of the feed-forward of a layer with E experts: the router's E d (with a bias or a correction, E more
-    each), the networks, the shared one's gate, and the norms inside, 5 d and E.
-
-    Raises:
-        ValueError: the config has none.
-    """
-    if config.n_experts is None:
-        raise ValueError("this model has no experts")
-    each = (
-        config.d_model + config.network_parameters(config.expert_width) + config.router_bias + config.router_correction
-    )
-    shared, gate = config.d_shared_expert, config.d_model if config.shared_expert_gate else 0
-    inside = 5 * config.d_model + config.n_experts if config.expert_norms else 0
-    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + gate) + inside
-
-
 @dataclass(frozen=True)
 class WidthRatio:
     """A model with another width of its feed-forward networks."""
@@ -118,8 +101,7 @@ class WidthRatio:
 
 
 def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
-    """A model of these options with d_ff = 1 to 8 times d_model, all else the same; without experts, if it has such."""
-    config = config.without_experts()
+    """A model of these options with d_ff = 1 to 8 times d_model, all else the same."""
     layers = config.depth
     own, all_own = config.network_parameters(config.d_ff), count_parameters(config)
     with without_memory():

@@ -112,13 +112,12 @@ def _there(rows: Sequence[Sequence[float]]) -> list[int]:
 
 
 def _matrices(block: Block) -> list[list[str]]:
-    """The names of a layer's parameters that make up each of `KINDS`; a router is none of them."""
+    """The names of a layer's parameters that make up each of `KINDS`."""
     crossing = [] if block.cross_attention is None else ["W_Q", "W_K", "W_V", "W_O"]
-    own = [f"feedforward.{name}" for name, __ in block.feedforward.named_parameters()]
     there = {name for name, __ in block.named_parameters()}
 
-    def of_networks(*letters: str) -> list[str]:  # several, where there are experts
-        return [name for name in own if name.endswith(tuple(f"W_{letter}.weight" for letter in letters))]
+    def of_network(*letters: str) -> list[str]:
+        return [name for letter in letters if (name := f"feedforward.W_{letter}.weight") in there]
 
     return [
         *(
@@ -126,8 +125,8 @@ def _matrices(block: Block) -> list[list[str]]:
             for name in ("W_Q", "W_K", "W_V", "W_O")
         ),
         *([f"cross_attention.{name}.weight"] if crossing else [] for name in ("W_Q", "W_K", "W_V", "W_O")),
-        of_networks("in", "gate"),
-        of_networks("out"),
+        of_network("in", "gate"),
+        of_network("out"),
     ]
 
 

@@ -18,11 +18,9 @@ from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
-from vizformer.explain.block_rows import feedforward_input, find_block, network_input, one_network
-from vizformer.explain.experts_numbers import mixture_numbers
+from vizformer.explain.block_rows import feedforward_input, find_block
 from vizformer.explain.feedforward_rows import FeedForwardNumbers, feedforward_numbers
 from vizformer.explain.snippets import light_inputs
-from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
@@ -61,22 +59,11 @@ def firing(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, row: in
 def silent_by_layer(checkpoint: Checkpoint, trace: Trace, stack: str) -> Float[ndarray, " n_layers"]:
     """The share of the numbers that go into the activation and are not positive, of every layer.
 
-    ReLU makes 0 of them; GELU and SiLU leave at most 0.17 and 0.28 of them, below zero.  Of a mixture of experts they are
-    those of the experts that each token chose.
+    ReLU makes 0 of them; GELU and SiLU leave at most 0.17 and 0.28 of them, below zero.
     """
     layers = range(len(getattr(checkpoint.model, stack).layers))
-    entering = [_entering(checkpoint, trace, stack, layer) for layer in layers]
+    entering = [layer_numbers(checkpoint, trace, stack, layer).entering for layer in layers]
     return np.array([float((numbers <= 0).mean()) for numbers in entering])
-
-
-def _entering(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int) -> ndarray:
-    """What goes into the activations of a layer's network, or of its experts, one after the other."""
-    block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
-    if not isinstance(block.feedforward, MixtureOfExperts):
-        return layer_numbers(checkpoint, trace, stack, layer).entering
-    x = network_input(block, trace, at)
-    chosen = mixture_numbers(x, block.feedforward, trace, f"{at}.feedforward").networks
-    return np.concatenate([network.entering for network in chosen])
 
 
 class Occurrence(NamedTuple):
@@ -101,9 +88,6 @@ def raised_most(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]],
     """Reads every text (with its target, for an encoder-decoder) and keeps the highest numbers of each neuron.
 
     Marks at the beginning and the end of a text are left out.
-
-    Raises:
-        TraceError: a layer is a mixture of experts.
     """
     layers = range(len(getattr(checkpoint.model, stack).layers))
     inputs: list[list[ndarray]] = [[] for _ in layers]
@@ -119,7 +103,7 @@ def raised_most(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]],
             inputs[layer].append(feedforward_input(checkpoint, trace, stack, layer)[0][kept])
     where, values, found = np.array(places, dtype=np.int32), [], []
     for layer in layers:
-        feedforward = one_network(find_block(checkpoint, stack, layer), f"{stack}.{layer}")
+        feedforward = find_block(checkpoint, stack, layer).feedforward
         dtype = feedforward.W_in.weight.dtype
         inner = feedforward_numbers(np.concatenate(inputs[layer]), feedforward, dtype).inner  # [tokens, d_ff]
         first = np.argsort(-inner, axis=0, kind="stable")[:MOST]  # [most, d_ff]

@@ -171,9 +171,6 @@ def _empty_model(config: ModelConfig, n_tensors: int) -> Transformer:
     n_layers = config.depth
     if n_layers > n_tensors:
         raise damaged(CONFIG, f"{n_layers} layers, but {WEIGHTS} has {n_tensors} tensors")
-    n_experts = config.n_expert_layers * (config.n_experts or 0)
-    if n_experts > n_tensors:
-        raise damaged(CONFIG, f"{n_experts} experts, but {WEIGHTS} has {n_tensors} tensors")
     try:
         with without_memory():
             return Transformer(config)

@@ -179,10 +179,10 @@ def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     """A traced forward over n tokens: per layer q, k, v and the points of the residual stream, then the logits.
 
     (2 d_attn + 2 d_kv + 3 d_model) n numbers a layer at most (cross-attention has its own q, k, v; a further point of the
-    stream has d_model more), the widest hidden layer once (of experts all that a token goes through), and n vocab_size
+    stream has d_model more), the widest hidden layer once, and n vocab_size
     logits.  Scores with terms for distances (DeBERTa) keep these, n_heads n^2 numbers a layer.
     """
-    hidden = max(config.d_ff, config.active_d_ff, config.shared_kv_d_ff or 0)
+    hidden = max(config.d_ff, config.shared_kv_d_ff or 0)
     heads = config.n_heads * config.widest_head
     shared = max(config.kv_heads * config.d_head, (config.wide_kv_heads or 0) * (config.wide_head_dim or 0))
     layers = config.n_encoder_layers + 2 * config.n_decoder_layers  # with cross-attention, a decoder layer has two

@@ -254,9 +254,7 @@ def _positions(config: ModelConfig) -> str:
 
 
 def _inner_width(config: ModelConfig) -> str:
-    if config.n_experts is None:
-        return " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
-    return f"{config.n_experts} experts of {config.expert_width:,}"
+    return " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

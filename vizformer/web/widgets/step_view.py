@@ -156,7 +156,7 @@ def table(
 
 
 def _tables(value: np.ndarray, axes: tuple[Axis, ...], caption: str, labels: Labels, blocked: Any) -> None:
-    """One table, or one for each head (or choice of an expert) side by side."""
+    """One table, or one for each head side by side."""
     if value.ndim < 3:
         st.html(table(value, axes, caption, labels, blocked))
         return
@@ -166,10 +166,7 @@ def _tables(value: np.ndarray, axes: tuple[Axis, ...], caption: str, labels: Lab
 
 def _part(caption: str, axis: Axis, at: int) -> str:
     """One of the matrices of a three-dimensional result."""
-    if axis == "choices":
-        name = _("choice {n}: each row in the expert that it chose", n=at)
-    else:
-        name = _("head {head}", head=at)  # the extractor does not look into f-strings
+    name = _("head {head}", head=at)  # the extractor does not look into f-strings
     return f"{caption} · {name}"
 
 
@@ -198,9 +195,7 @@ def _every_number(step: Step, labels: Labels) -> None:
     chosen = tensors[number]
     value, axes = (step.result, step.axes) if chosen is None else (chosen.value, chosen.axes)
     if value.ndim == 3:
-        which = head.selectbox(
-            _("Choice") if axes[0] == "choices" else _("Head"), range(len(value)), key=f"steps.head.{step.key}"
-        )
+        which = head.selectbox(_("Head"), range(len(value)), key=f"steps.head.{step.key}")
         value, axes = value[which], axes[1:]
     data_table.show(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
 

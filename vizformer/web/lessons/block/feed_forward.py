@@ -5,7 +5,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.explain import activations, feedforward_rows, latex
-from vizformer.explain.block_rows import feedforward_input, find_block, one_network
+from vizformer.explain.block_rows import feedforward_input, find_block
 from vizformer.explain.feedforward_rows import Alone, OneMatrix, RowOfNumbers
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.web.catalogue import model_cache
@@ -43,7 +43,7 @@ def one_matrix(subject: Subject, stack: str, layer: int) -> OneMatrix | None:
 def _multiplied_out(model: ModelRef, stack: str, layer: int) -> tuple[np.ndarray, np.ndarray] | None:
     """The same for all texts, and what takes the time."""
     block = find_block(model_cache.checkpoint(model), stack, layer)
-    return feedforward_rows.multiplied_out(one_network(block, f"{stack}.{layer}"))
+    return feedforward_rows.multiplied_out(block.feedforward)
 
 
 @cached

@@ -94,7 +94,7 @@ def overtakes(subject: Subject) -> lesson.Number | None:
         heads=counts.heads(config.n_heads),
         d_head=config.d_head,
         matrices=config.network_matrices,
-        ff=config.active_d_ff,
+        ff=config.d_ff,
         width=config.n_heads * config.d_head,
         n=f"{meets:,.0f}",
         own=own,
@@ -128,7 +128,7 @@ def _numbers() -> ModelConfig:
 
 def _described(config: ModelConfig) -> str:
     stacks = [count for count in (config.n_encoder_layers, config.n_decoder_layers) if count]
-    said = lab.text(
+    return lab.text(
         "described",
         layers=" + ".join([*map(str, stacks[:-1]), counts.layers(stacks[-1])]),
         d=f"{config.d_model:,}",
@@ -138,10 +138,6 @@ def _described(config: ModelConfig) -> str:
         ff=f"{config.d_ff:,}",
         tokens=f"{config.vocab_size:,}",
     )
-    if config.n_experts is None:
-        return said
-    width, k = f"{config.expert_width:,}", config.experts_per_token
-    return f"{said} · {lab.text('experts', n=config.n_experts, width=width, k=k)}"
 
 
 def _shares(columns: Sequence[str], parts: Mapping[str, int], name: str, written: Callable[[int], str]) -> None:
@@ -165,10 +161,10 @@ def _memory(cost: ModelCost, size: int) -> None:
 
 
 def _formula(config: ModelConfig, cost: ModelCost, tokens: float) -> None:
-    matrices, width = config.network_matrices, config.active_d_ff
-    active, flops = sizes.tex(cost.active), sizes.tex(cost.rule_of_thumb(tokens))
-    training = rf"C &\approx 6 \cdot {active} \cdot {sizes.tex(tokens)} = {flops}"
-    code = f"training = 6 * {cost.active} * {tokens:g}"
+    matrices, width = config.network_matrices, config.d_ff
+    parameters, flops = sizes.tex(cost.total), sizes.tex(cost.rule_of_thumb(tokens))
+    training = rf"C &\approx 6 \cdot {parameters} \cdot {sizes.tex(tokens)} = {flops}"
+    code = f"training = 6 * {cost.total} * {tokens:g}"
     if cost.overtakes is None:
         lesson.formula(r"C \approx 6 N D", live=training.replace("&", ""), code=code)
         return

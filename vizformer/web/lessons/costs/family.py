@@ -48,7 +48,6 @@ swiglu = (F.silu(x @ W_gate) * (x @ W_in)) @ W_out"""
 
 
 mixture = cached(model_costs.mixture)
-own_mixture = cached(model_costs.own_mixture)
 
 
 @lab.draws
@@ -155,14 +154,12 @@ def _experts(subject: Subject) -> None:
         used = lab.slider("used", 1, most, min(2, most)) if n > 1 else 1
     own = mixture(subject.config, n, used)
     shown = {
-        lab.text("with_experts"): own_mixture(subject.config),
         lab.text("your_model"): own,
         "Mistral 7B": mixture(ModelConfig.preset("mistral-7b"), n, used),
     }
     rows = [
         Row(name, sizes.cell(one.total), sizes.cell(one.active), *numbers(".0%", one.active / one.total))
         for name, one in shown.items()
-        if one is not None
     ]
     st.html(table.to_html(lab.columns("with", "stored", "used", "share", n=n, k=used), rows, bar=3))
     lesson.formula(

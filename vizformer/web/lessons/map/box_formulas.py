@@ -45,31 +45,6 @@ def _feedforward(config: ModelConfig) -> str:
     return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
 
 
-def _experts(config: ModelConfig) -> str:
-    """The networks that the router chooses, and the one that all go through; N of their own norms, each another one."""
-    read, routed = ("N(x)", r"\frac{1}{\sqrt{d}}\, N(x)") if config.expert_norms else ("x", "x")
-    corrected = "(p + c)" if config.router_correction else "p"
-    kept = rf"\operatorname{{top}}_{{{config.experts_per_token}}} {corrected}"
-    weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
-    if config.expert_scale != 1:
-        weight = rf"{config.expert_scale:g}\, {weight}"
-    weight = rf"s_e\, {weight}" if config.expert_norms else weight
-    found = rf"{weight}\, \operatorname{{FFN}}_e({read})"
-    if config.expert_inputs_weighed:
-        found = rf"\operatorname{{FFN}}_e({weight}\, x)"
-    summed = rf"\sum_{{e \,\in\, {kept}}} {found}"
-    bias = r" + b_\text{router}" if config.router_bias else ""
-    opened = r"\sigma(x w)\, " if config.shared_expert_gate else ""
-    shared = rf"{opened}\operatorname{{FFN}}_\text{{shared}}({read})"
-    if config.expert_norms:
-        summed, shared = rf"N\Bigl({summed}\Bigr)", rf"N({shared})"
-    apart = r" \\ {}" if config.expert_norms else ""  # a line of its own: the formula is wide
-    shared = f"{apart} + {shared}" if config.d_shared_expert is not None else ""
-    scored = r"\sigma" if config.router_scores == "sigmoid" else r"\operatorname{softmax}"
-    written = rf"p = {scored}({routed} W_\text{{router}}{bias}) \\ {summed}{shared}"
-    return rf"\begin{{gathered}} {written} \end{{gathered}}"
-
-
 def _distances(config: ModelConfig) -> str:
     """The further terms of the scores, those that there are."""
     terms = [r"q_i \cdot k^r_{\delta(i, j)}"] if config.has_c2p else []
@@ -123,5 +98,5 @@ def formula(box: Box, config: ModelConfig) -> str:
             return r"\frac{x - \operatorname{mean}(x)}{\operatorname{std}(x) + \epsilon} \odot w + b"
         return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
     if box.kind == "feedforward":
-        return _feedforward(config) if config.n_experts is None else _experts(config)
+        return _feedforward(config)
     return _FORMULAS.get(box.kind, "")

@@ -1,6 +1,5 @@
 """A laboratory of the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import streamlit as st
@@ -28,7 +27,6 @@ from vizformer.web.words.i18n import _, show_note, translate
 
 lab = Laboratory("map", "drawing", wide=True)
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
-MOST_TENSORS = 16  # of a box that are named; a mixture of experts can have hundreds
 ARCHITECTURES = ("encoder-decoder", "decoder-only", "encoder-only")
 _LAYER = (sitemap.BLOCK, sitemap.LAYER)
 BOXES: dict[str, tuple[str, tuple[Entry, ...]]] = {
@@ -160,7 +158,7 @@ def _take(first: dict[str, ModelRef]) -> None:
 
 
 def title(box: Box, config: ModelConfig) -> str:
-    forms = {"mask": box.section, "feedforward": "one" if config.n_experts is None else "experts"}
+    forms = {"mask": box.section}
     norm = "rms" if config.norm == "rms_norm" else "layer"
     return lab.text(f"boxes.{box.kind}.title", form=forms.get(box.kind, norm))
 
@@ -168,14 +166,13 @@ def title(box: Box, config: ModelConfig) -> str:
 def about(box: Box, config: ModelConfig) -> str:
     """What the box does, in a sentence or two; Markdown, nothing that was typed in it."""
     kind, decoder, window = box.kind, box.section == "decoder", config.sliding_window or 1
-    experts = kind == "feedforward" and config.n_experts is not None
     forms = {  # which of the wordings of a kind
         "tokens": "written" if decoder and config.architecture == "encoder-decoder" else "read",
         "projection": "back" if box.section == "prediction" else "into",
         "positions": "learned" if config.positions == "learned" else "waves",
         "rotation": "whole" if config.rope_dims is None else "part",
         "mask": _mask(config),
-        "feedforward": "experts" if experts else "parallel" if config.residual == "parallel" else "one",
+        "feedforward": "parallel" if config.residual == "parallel" else "one",
     }
     values = {
         "d": config.d_model,
@@ -196,20 +193,12 @@ def about(box: Box, config: ModelConfig) -> str:
         "window": f"{window:,}",
         "reach": f"{window - 1:,}",
         "windowed": ranges(sorted(config.windowed_layers)),
-        "experts": config.n_experts,
-        "chosen": config.experts_per_token,
-        "width": config.expert_width,
-        "shared": config.d_shared_expert,
-        "with_experts": ranges(config.expert_layers or ()),
     }
     scaled = config.scaled_embedding and config.factor_of(box.section) != 1
     further = {
         "scaled": kind == "embedding" and config.embedding_scale != 1,
         "by_root": kind == "embedding" and config.embedding_scale == 1 and scaled,
         "some_rotate": kind == "rotation" and config.rope_layers is not None,
-        "shared_expert": experts and config.d_shared_expert is not None,
-        "expert_norms": experts and config.expert_norms,
-        "some_experts": experts and config.expert_layers is not None,
     }
     said = [lab.text(f"boxes.{kind}.about", form=forms.get(kind), **values)]
     said += [lab.text(f"further.{name}", **values) for name, holds in further.items() if holds]
@@ -228,8 +217,7 @@ def _mask(config: ModelConfig) -> str:
 def leads_to(box: Box, config: ModelConfig) -> tuple[Entry, ...]:
     if box.kind == "softmax" and config.architecture == "encoder-only":
         return sitemap.QKV, sitemap.BLANKS
-    experts = box.kind == "feedforward" and config.n_experts is not None
-    return (*BOXES[box.kind][1], *((sitemap.COSTS,) if experts else ()))
+    return BOXES[box.kind][1]
 
 
 def shape(dims: Sequence[int]) -> str:
@@ -307,15 +295,11 @@ def _detail(subject: Subject, box: Box, total: int) -> None:
         st.latex(written)
     st.markdown(_parameters(box, total))
     if box.tensors:
-        named = [f"`{name} {shape(dims)}`" for name, dims in box.tensors[:MOST_TENSORS]]
-        if len(box.tensors) > MOST_TENSORS:
-            named.append(lab.text("more", n=len(box.tensors) - MOST_TENSORS))
+        named = [f"`{name} {shape(dims)}`" for name, dims in box.tensors]
         st.markdown(" · ".join(named))
         show_note("The same in PyTorch")
         sizes = [tuple(dims) for __, dims in box.tensors]
         code = f"sum(math.prod(shape) for shape in {sizes})"
-        if len(sizes) > MOST_TENSORS:  # experts: many of a few shapes
-            code = f"sum(times * math.prod(shape) for shape, times in {dict(Counter(sizes))}.items())"
         st.code(lesson.pasteable(code, {}), language="python", wrap_lines=True)
     with st.container(horizontal=True):
         for entry in leads_to(box, config):

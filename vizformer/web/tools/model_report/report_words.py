@@ -52,10 +52,6 @@ def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
     inner = " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
-    if config.n_experts is not None:
-        inner = _("{n} experts of width {width}", n=config.n_experts, width=f"{config.expert_width:,}")
-        if config.expert_layers is not None:
-            inner += " · " + _("elsewhere {width}", width=f"{config.d_ff:,}")
     inner += f" · {_ACTIVATIONS.get(config.activation, config.activation)}"
     if config.feedforward == "gated":
         inner += " · " + _("gated")

@@ -151,7 +151,7 @@ def attention(about: Sentence, site: str, head: int, query: int) -> list[Inside]
 
 
 def network(about: Sentence, layer: int) -> list[Inside]:
-    """Add & norm, the network, and add & norm again, for the row that is followed; no expert, which has rows of its own."""
+    """Add & norm, the network, and add & norm again, for the row that is followed."""
     steps, __ = subject_cache.layer(about.subject, about.stack, layer)
     shown = [step for step in steps if step.key in _NETWORK and len(step.result) == len(about.subject.tokens)]
     return [_inside(step, [], about.found.followed, about.token) for step in shown]
