@@ -22,6 +22,10 @@ NO_COLUMNS: Mapping[str, Column] = {}
 _FOLDER = Path(__file__).parent
 
 
+KNOWN: dict[str, "Component"] = {}
+"""The components whose modules were loaded, by their entries."""
+
+
 @dataclass(frozen=True)
 class Component:
     """A component of the browser, made of `<entry>.js`, `common.css` and `<entry>.css`.
@@ -35,6 +39,9 @@ class Component:
     words: Mapping[str, str] = field(default_factory=dict, compare=False)
     drawn: bool = True
     sheet: str = ""
+
+    def __post_init__(self) -> None:
+        KNOWN[self.entry] = self
 
     @property
     def script(self) -> str:
@@ -101,12 +108,30 @@ def _styles(entry: str) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-@cache
+def send_instead(instead: Callable[[Component], tuple[str, str]]) -> None:
+    """Has messages hold what this makes of a component, a script and a style sheet, in the place of its own."""
+    global _instead
+    _instead = instead
+
+
 def renderer(component: Component) -> Any:
     """What Streamlit calls to draw the component; registered once."""
+    return _registered(component, _instead)
+
+
+@cache
+def _registered(component: Component, instead: Callable[[Component], tuple[str, str]]) -> Any:
     import streamlit as st
 
-    return st.components.v2.component(f"vizformer_{component.entry}", js=component.script, css=component.style)
+    script, style = instead(component)
+    return st.components.v2.component(f"vizformer_{component.entry}", js=script, css=style)
+
+
+def _itself(component: Component) -> tuple[str, str]:
+    return component.script, component.style
+
+
+_instead: Callable[[Component], tuple[str, str]] = _itself
 
 
 def nothing() -> None:

@@ -17,7 +17,15 @@ from streamlit.runtime.session_manager import SessionClient
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import session_folders
-from vizformer.web.frame import arrivals, class_rooms, first_files, first_picture, page_modules, request_gate
+from vizformer.web.frame import (
+    arrivals,
+    class_rooms,
+    component_scripts,
+    first_files,
+    first_picture,
+    page_modules,
+    request_gate,
+)
 from vizformer.web.link.languages import LANGUAGES
 
 LOOK = 20.0  # seconds between two looks at what was put up
@@ -29,6 +37,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
     """Prepares the process, prints the address, and looks after what visitors put up for as long as it runs."""
     give_freed_memory_back()
     listening.send_at_once()
+    component_scripts.serve()
     # Streamlit takes a folder named pages/ for its old way of making apps until st.navigation has been called once.
     # Left to the first visitor, that visitor would get a "page not found" on top of a deep link.
     with _quiet("streamlit.runtime.scriptrunner_utils.script_run_context"):  # it remarks that nobody is visiting yet
