@@ -1,6 +1,7 @@
 """Folders in Hugging Face layout: every source of weights, every field, the report, and the way back."""
 
 import json
+import re
 import struct
 import time
 from collections.abc import Callable
@@ -136,6 +137,47 @@ def test_the_public_name_opens_it(folder: Path) -> None:
     assert vf.load(folder).name == "mine"
 
 
+def test_a_folder_of_a_training_points_to_its_checkpoints(tmp_path: Path) -> None:
+    for step in (500, 1000):
+        folders.llama(tmp_path / "run" / f"checkpoint-{step}")
+    said = "run holds no model itself, but those of a training: checkpoint-1000, checkpoint-500. Open .* run/checkpoint-1000"
+    with pytest.raises(CheckpointError, match=said):
+        load(tmp_path / "run")
+    (tmp_path / "run" / "trainer_state.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=said):
+        load(tmp_path / "run")
+    assert load(tmp_path / "run" / "checkpoint-500").model.config.depth
+
+
+def test_code_that_a_config_names_is_left_aside_with_a_note(tmp_path: Path) -> None:
+    """As Phi-3, Falcon and MPT were published: `transformers` has their families itself."""
+    folder = folders.llama(tmp_path)
+    expected = load(folder).trace("The cats").logits
+    folders.change(folder, auto_map={"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM"})
+    (folder / "modeling_llama.py").write_text("raise SystemExit")
+    ours = load(folder)
+    assert torch.equal(ours.trace("The cats").logits, expected)
+    (note,) = [str(said) for said in ours.report.assumptions if "auto_map" in str(said)]
+    assert "modeling_llama.LlamaForCausalLM" in note
+    assert 'left aside and never run; what is computed is what `transformers` computes for "llama"' in note
+
+
+def test_a_number_with_an_exponent_is_a_whole_number(tmp_path: Path) -> None:
+    folder = folders.llama(tmp_path)
+    text = (folder / "config.json").read_text()
+    layers = re.search(r'"num_hidden_layers": (\d+)', text)
+    assert layers is not None
+    text = text.replace(layers[0], f'"num_hidden_layers": {layers[1]}e0')
+    (folder / "config.json").write_text(
+        re.sub(r'"max_position_embeddings": \d+', '"max_position_embeddings": 1e3', text)
+    )
+    config = load(folder).model.config
+    assert (type(config.max_positions), config.max_positions, config.depth) == (int, 1000, int(layers[1]))
+    folders.change(folder, max_position_embeddings=1000.5)
+    with pytest.raises(CheckpointError, match=r"max_position_embeddings=1000\.5: it must be a whole number"):
+        load(folder)
+
+
 # --- what is refused ------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -146,7 +188,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(n_head=3), "d_model=16 is not divisible by n_heads=3"),
     ("gpt2", dict(n_layer="3", n_head=-1), 'n_layer="3": it must be a whole number.*n_head=-1|n_head=-1.*n_layer="3"'),
     ("gpt2", dict(quantization_config={"bits": 4}), r"quantization_config={.*}: the weights are quantised"),
-    ("gpt2", dict(auto_map={"AutoModel": "x.Y"}), "auto_map={.*: the model brings its own code, which is never run"),
     ("gpt2", dict(pruned_heads={"0": [1]}), "pruned_heads"),
     (
         "llama",

@@ -10,7 +10,7 @@ import torch
 
 from tests import conventions, tiny
 from vizformer.checkpoints import Question, UnansweredError, load
-from vizformer.checkpoints.tensors.questions import resolve
+from vizformer.checkpoints.tensors.questions import MAX_POSITIONS, resolve
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
@@ -69,12 +69,18 @@ def test_an_answer_that_the_others_leave_no_place_for_is_refused_unless_it_says_
         ("score_scale", np.str_("root"), "root"),
         ("masked", np.bool_(True), True),
         ("n_heads", np.int64(3), None),
+        ("max_positions", 1e3, 1000),
+        ("max_positions", "1e3", 1000),
+        ("max_positions", "1000", 1000),
+        ("max_positions", 1000.5, None),
+        ("max_positions", "inf", None),
         ("n_heads", np.array([4]), None),
         ("n_heads", np.bool_(True), None),
     ],
 )
 def test_scalars_of_numpy_are_answers(name: str, value: Any, answer: Any) -> None:
-    (question,) = [one for one in (*ALL, Question("masked", N_("Is it?"), (False, True))) if one.name == name]
+    others = (Question("masked", N_("Is it?"), (False, True)), MAX_POSITIONS)
+    (question,) = [one for one in (*ALL, *others) if one.name == name]
     read = question.read(value)
     assert (type(read), read) == (type(answer), answer)
 

@@ -74,6 +74,22 @@ def test_however_they_are_wrapped_it_is_the_same_model(tmp_path: Path) -> None:
         assert opened.model.config == reference.model.config
 
 
+def test_buffers_that_play_no_part_refuse_no_file(tmp_path: Path) -> None:
+    """As torch.optim.swa_utils.AveragedModel saves it; a counter, and the numbers of positions, whatever they are called."""
+    weights = nano_gpt()
+    expected = load(saved(weights, tmp_path / "plain.pt"), **ANSWERS).trace(ids=[3, 1, 4]).logits
+    buffers = {"n_averaged": torch.tensor(5), "module.seen": torch.tensor([7]), "module.places": torch.arange(12)[None]}
+    averaged = {f"module.{name}": tensor for name, tensor in weights.items()} | buffers
+    ours = load(saved(averaged, tmp_path / "averaged.pt"), **ANSWERS)
+    assert torch.equal(ours.trace(ids=[3, 1, 4]).logits, expected)
+    notes = {fate.name: str(fate.note) for fate in ours.report.with_fate("unused")}
+    assert notes["places"] == "the numbers of the positions"
+    assert all("a counter" in notes[name] for name in ("n_averaged", "seen"))
+    for odd in (torch.tensor(0.5), torch.tensor([1, 0, 2]), torch.ones(12)):
+        with pytest.raises(CheckpointError, match=r'"odd" belongs to nothing'):
+            load(saved(weights | {"odd": odd}, tmp_path / "odd.pt"), **ANSWERS)
+
+
 def test_under_a_name_of_its_authors_own(tmp_path: Path) -> None:
     """One state dict in a file is the model's, whatever it is called; those of its modules are put together."""
     weights = nano_gpt()
@@ -435,8 +451,15 @@ def test_a_tokenizer_beside_it(tmp_path: Path) -> None:
     weights = folders.tensors(folder)
     small = {n: t[:9] if n in ("transformer.wte.weight", "lm_head.weight") else t for n, t in weights.items()}
     folders.save_tensors(folder, small)
-    with pytest.raises(CheckpointError, match=r"their table of embeddings 9 rows: they belong to different models"):
-        load(folder, n_heads=4)
+    ours = load(folder, n_heads=4)
+    assert [token.id for token in ours.encode("3 8")] == [3, 8]
+    assert ours.model.config.eos_id is None
+    notes = [str(note) for note in ours.report.assumptions]
+    assert any(
+        "their table of embeddings 9 rows: it belongs to another model and is left aside" in one for one in notes
+    )
+    (folder / "vocab.json").unlink()
+    assert torch.equal(load(folder, n_heads=4).trace("3 8").logits, ours.trace("3 8").logits)
 
 
 # --- damage ------------------------------------------------------------------------------------------------------

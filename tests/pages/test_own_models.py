@@ -45,6 +45,13 @@ def test_every_folder_is_in_the_list_and_none_shows_where_it_lies(open_app, shel
     assert str(shelf) not in said(app)
 
 
+def test_the_base_of_rotary_positions_is_written_out(open_app, tmp_path, monkeypatch):
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    folder = made.llama(tmp_path / "far")
+    made.change(folder, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    assert "(θ = 1,000,000)" in said(open_app(REPORT, model="models/far"))
+
+
 def test_a_model_without_a_head_predicts_nothing(open_app):
     app = open_app(ATTENTION, model="models/headless", text=TEXT)
     assert not app.exception

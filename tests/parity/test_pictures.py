@@ -173,7 +173,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llava", dict(text_config={"model_type": "llava"}), 'a language model of model_type="llava", which is not supp'),
     ("llava", dict(text_config={"model_type": {}}), "a language model of model_type={}, which is not supp"),
     ("llava", dict(quantization_config={"bits": 4}), "quantization_config=.*: the weights are quantised"),
-    ("llava", dict(auto_map={"AutoModel": "x.Y"}), "auto_map=.*: the model brings its own code"),
     (
         "qwen2_vl",
         dict(text_config={"model_type": "qwen2_vl_text", **LLAMA}),

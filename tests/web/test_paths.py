@@ -225,6 +225,7 @@ LAID = {
     "socket.pt": (connection, "neither a folder nor a file"),
     "empty": (lambda at: at.mkdir(), "no model in this folder"),
     "parent": (parent, "Subfolders are not looked into"),
+    "training": (lambda at: (at / "checkpoint-500").mkdir(parents=True), "training: checkpoint-500. Give one of these"),
     "crowd": (crowd, "more than 1000 files"),
     "notes.txt": (lambda at: at.write_text("x"), "not a file of weights"),
     "nowhere": (lambda at: at.symlink_to(at.parent / "nothing"), "nothing at this path"),

@@ -1,6 +1,7 @@
 """`load` and `inspect`: a name or a path becomes a model, or a report of what is there."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +23,11 @@ from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 from vizformer.text.scripts import scripts_of
 
 CONFIG = "config.json"
+_STEP = re.compile(r"checkpoint-\d{1,9}")  # as a Trainer calls the folder of a step
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,7 +271,7 @@ def _config(folder: Folder) -> dict[str, Any]:
     if not folder.has(CONFIG):
         if (other := formats.by_name(folder.names())) is not None:
             raise CheckpointError(other)
-        raise CheckpointError(own.lacks(folder, CONFIG))
+        raise CheckpointError(_of_training(folder) or own.lacks(folder, CONFIG))
     raw = folder.json(CONFIG)
     if not isinstance(raw, dict) or not (_is_ours(raw) or "model_type" in raw):
         raise CheckpointError(
@@ -279,6 +281,19 @@ def _config(folder: Folder) -> dict[str, Any]:
             format=own.FORMAT,
         )
     return raw
+
+
+def _of_training(folder: Folder) -> Message | None:
+    """Where the models lie that a Trainer of `transformers` has written into subfolders; None where there are none."""
+    steps = [name for name in folder.names() if _STEP.fullmatch(name) and (folder.path / name).is_dir()]
+    if not steps:
+        return None
+    return N_(
+        "{folder} holds no model itself, but those of a training: {steps}. Open one of these folders, such as {last}.",
+        folder=folder.name,
+        steps=", ".join(steps[:8]),
+        last=f"{folder.name}/{max(steps, key=lambda name: int(name.rpartition('-')[2]))}",
+    )
 
 
 def _is_ours(raw: dict[str, Any]) -> bool:

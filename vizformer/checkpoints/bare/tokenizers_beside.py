@@ -9,7 +9,6 @@ from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.token_ids import without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, TOKENIZER, TRIAL, byte_level, read_tokenizer, tried
 from vizformer.config import ModelConfig
-from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.text import Tokenizer
 
@@ -42,42 +41,55 @@ def tokenizers_for(
     Also the source's, if it is another, and what is assumed.
     """
     rows, has_source = config.source_vocab_size, folder.has(SOURCES)
-    if backend is None and (rows is None or not has_source):
+    if backend is None:
         if words is not None:
             return *words.tokenizers(), words.note
         return without_tokenizer(config)
-    if backend is not None and rows is None:
-        return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
-    if backend is None or (not has_source and rows != config.vocab_size):
-        raise CheckpointError(
-            "The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
-            "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
-            "token ids are read instead.",
-            source=rows,
-            target=config.vocab_size,
-            sources=SOURCES,
-            targets=TOKENIZER,
-        )
-    tokenizer = _fitting(backend, config.vocab_size)
+    tokenizer = _checked(TOKENIZER, backend)
+    if rows is None:
+        return tokenizer, None, N_("the tokenizer beside the weights is the model's")
     if not has_source:
         return tokenizer, None, N_("the tokenizer beside the weights is that of the source and of the target")
-    source = _fitting(read_tokenizer(folder, SOURCES), config.input_vocab_size, SOURCES)
     return (
         tokenizer,
-        source,
+        _checked(SOURCES, read_tokenizer(folder, SOURCES)),
         N_("{sources} beside the weights is the source's tokenizer, the other one the target's", sources=SOURCES),
     )
 
 
-def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:
-    """The tokenizer, every id of which must have a row in the table of embeddings."""
-    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
-    made = max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1)
-    if not 0 <= max(highest, made) < rows:
-        raise CheckpointError(
-            "The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
-            "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
-            found=max(highest, made),
-            expected=rows,
+def stray(folder: Folder, backend: Backend, rows: int, source_rows: int | None) -> Message | None:
+    """Why the tokenizer beside the weights is not the model's; None where it may be.
+
+    Every token id must have a row in a table of embeddings, and each of two tables a tokenizer.
+    """
+    if source_rows not in (None, rows) and not folder.has(SOURCES):
+        return N_(
+            "the model has two vocabularies, of {source:,} and {target:,} tokens, and there is one tokenizer beside the "
+            "weights: it is left aside (the source's would be {sources}, the target's {targets})",
+            source=source_rows,
+            target=rows,
+            sources=SOURCES,
+            targets=TOKENIZER,
         )
+    pairs = [(TOKENIZER, backend, rows)]
+    if source_rows is not None and folder.has(SOURCES):
+        pairs.append((SOURCES, read_tokenizer(folder, SOURCES), source_rows))
+    for name, one, expected in pairs:
+        if not 0 <= (found := _highest(name, one)) < expected:
+            return N_(
+                "the tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} rows: "
+                "it belongs to another model and is left aside",
+                found=found,
+                expected=expected,
+            )
+    return None
+
+
+def _highest(name: str, backend: Backend) -> int:
+    """The highest token id that it has, or makes."""
+    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    return max(highest, max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1))
+
+
+def _checked(name: str, backend: Backend) -> Tokenizer:
     return tried(guarded(name, lambda: Tokenizer(backend)))

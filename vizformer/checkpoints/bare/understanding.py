@@ -11,7 +11,7 @@ from vizformer.checkpoints.bare.buffers import plays_no_part
 from vizformer.checkpoints.bare.derived_tensors import by_source, with_made
 from vizformer.checkpoints.bare.layout import Layout, Plan
 from vizformer.checkpoints.bare.likeness import by_kind
-from vizformer.checkpoints.bare.tokenizers_beside import backend_beside, tokenizers_for, usual_marks
+from vizformer.checkpoints.bare.tokenizers_beside import backend_beside, stray, tokenizers_for, usual_marks
 from vizformer.checkpoints.bare.vocabulary_tokenizer import inside, unused
 from vizformer.checkpoints.files.containers import Content
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
@@ -55,13 +55,14 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
     """The model that the weights are under these answers."""
     folder, name, (weights, said, vocabularies) = source
     plan = layout.plan({name: answer for name, answer in answers.items() if name != KNOWN_CODE.name})
-    backend = backend_beside(folder, weights.longest_side)
     options = dict(plan.options)
-    if backend is not None and not layout.reads_only_ids:
-        complete_ids(options, token_ids(folder, backend, usual_marks(folder, backend)))
-    else:
-        backend = None
     tables = options["vocab_size"], options.get("source_vocab_size")
+    backend = None if layout.reads_only_ids else backend_beside(folder, weights.longest_side)
+    aside = None if backend is None else stray(folder, backend, *tables)
+    if aside is not None:
+        backend = None
+    if backend is not None:
+        complete_ids(options, token_ids(folder, backend, usual_marks(folder, backend)))
     words = None if backend is not None or layout.reads_only_ids else inside(vocabularies, *tables)
     if words is not None:
         complete_ids(options, words.roles)
@@ -78,7 +79,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = _matched(layout, plan, weights, shapes)
     tokenizer, source_tokenizer, about = tokenizers_for(folder, backend, config, words)
-    notes = [about]
+    notes = [about] if aside is None else [aside, about]
     if words is None and backend is None and (left := unused(vocabularies, *tables)) is not None:
         notes.append(left)
     contradictions = _contradictions(config, said)

@@ -13,7 +13,7 @@ from vizformer.word_tables import words_of
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
 _HARMLESS = """
 _attn_implementation _attn_implementation_autoset _name_or_path _num_labels _sliding_window_pattern activation_dropout
-architectures attention_dropout attention_probs_dropout_prob attn_implementation attn_pdrop bad_words_ids
+architectures attention_dropout attention_probs_dropout_prob attn_implementation attn_pdrop auto_map bad_words_ids
 cache_implementation begin_suppress_tokens chunk_size_feed_forward classif_dropout classifier_dropout
 classifier_dropout_prob classifier_pooling cls_token_id decoder_layerdrop deterministic_flash_attn
 decoder_start_token_id directionality diversity_penalty do_sample dropout dropout_rate dtype early_stopping emb_pdrop
@@ -35,7 +35,6 @@ HARMLESS = frozenset(_HARMLESS.split())
 # Everything else that a family may have but none here does, with the only values that change nothing.
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
-    "auto_map": (None, {}),
     "pruned_heads": (None, {}),
     "is_encoder_decoder": (None, False),
     "is_decoder": (None, False),
@@ -139,8 +138,8 @@ class Fields:
         self._read.update(names)
 
     def size(self, name: str, otherwise: int | None = None) -> int:
-        """A whole number above 0; a problem (and 1) where it is none. null means `otherwise` where one is given."""
-        value = self.value(name)
+        """A whole number above 0, also as 1e6; a problem (and 1) where it is none. null means `otherwise` where given."""
+        value = whole(self.value(name))
         if value is None and otherwise is not None:
             return otherwise
         if type(value) is int and 1 <= value <= LARGEST:
@@ -217,6 +216,13 @@ class Fields:
 
     def finish(self) -> None:
         """Holds what every family has in common to its neutral values, and lists the fields that nobody knows."""
+        if self.raw.get("auto_map"):
+            self.assume(
+                "config.json names code of its own (auto_map={value}): it is left aside and never run; what is computed is "
+                "what `transformers` computes for {kind}",
+                value=shown(self.raw["auto_map"]),
+                kind=shown(self.kind),
+            )
         for name, neutral in NEUTRAL.items():
             if name in self.raw and name not in self._read and self.raw[name] not in neutral:
                 self.refuse(name, _WHY.get(name, _WHY["otherwise"]))
@@ -229,6 +235,11 @@ class Fields:
                 field=shown(name),
                 value=shown(self.raw[name]),
             )
+
+
+def whole(value: Any) -> Any:
+    """A number such as 1e6, which JSON reads as one with a fraction, as the whole number that it is."""
+    return int(value) if type(value) is float and value.is_integer() and abs(value) <= LARGEST else value
 
 
 def fields_of(raw: Mapping[str, Any]) -> Fields:

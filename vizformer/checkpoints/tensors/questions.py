@@ -82,9 +82,11 @@ class Question:
             return None
         if isinstance(value, str) and len(value) <= 24:
             try:
-                value = int(value) if self.whole else float(value)
+                value = float(value)
             except ValueError:
                 return None
+        if self.whole and type(value) is float and value.is_integer():  # 1e6, and "12" in a link
+            value = int(value)
         if type(value) not in ((int,) if self.whole else (int, float)) or not self.lowest <= value <= self.highest:  # type: ignore[operator]
             return None
         return value if self.whole else float(value)  # type: ignore[return-value, arg-type]

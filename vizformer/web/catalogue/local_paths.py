@@ -206,6 +206,11 @@ def _no_folder(names: list[str]) -> Message | None:
             n=MOST,
         )
     if server_folder.CONFIG not in names and not any(map(_is_weights, names)):
+        if steps := [name for name in sorted(names) if re.fullmatch(r"checkpoint-\d{1,9}", name)]:
+            return N_(
+                "There is no model in this folder itself, but in those of its training: {steps}. Give one of these folders.",
+                steps=", ".join(steps[:8]),
+            )
         return N_(
             "There is no model in this folder: neither config.json nor weights ({suffixes}) lie in it. "
             "Subfolders are not looked into; give the one that the model lies in.",

@@ -58,7 +58,7 @@ def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
     norms = f"{_NORMS.get(config.norm, config.norm)} · {translate(NORM_PLACES[config.norm_order])} · ε = {config.norm_eps:g}"
     places = labels.places(config)
     if config.positions == "rope":
-        places += f" (θ = {config.rope_theta:,g})"
+        places += f" (θ = {config.rope_theta:,.12g})"
     vocabulary = _("{n} tokens", n=f"{config.vocab_size:,}")
     if config.source_vocab_size is not None:
         vocabulary = _(
