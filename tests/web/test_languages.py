@@ -5,7 +5,7 @@ import pytest
 from vizformer.messages import N_, Message
 from vizformer.web.link import languages
 from vizformer.web.words import i18n
-from vizformer.web.words.errors import QUOTED, plain
+from vizformer.web.words.plain_text import QUOTED, plain
 
 
 @pytest.mark.parametrize(

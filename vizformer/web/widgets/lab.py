@@ -30,6 +30,7 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.misconceptions import Mistake
 from vizformer.web.widgets.questions import Choice, Question, Registry
 from vizformer.web.words import lesson_words
+from vizformer.web.words.plain_text import quoted
 
 controls = line  # the settings of a laboratory, above its picture
 Option = TypeVar("Option", bound=str | int | float)
@@ -131,7 +132,8 @@ class Laboratory:
         st.text(self.text(name, **values))
 
     def note(self, name: str, /, **values: object) -> None:
-        st.caption(self.text(name, **values))
+        """Shows a text that may have Markdown, small; what its values say is shown as it stands."""
+        st.caption(self.text(name, **{key: value if key == "form" else quoted(value) for key, value in values.items()}))
 
     # --- controls, which stand in the link under "lesson.name" ---
 

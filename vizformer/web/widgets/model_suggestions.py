@@ -14,6 +14,7 @@ from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, Be
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import source_language
 from vizformer.web.words.i18n import _
+from vizformer.web.words.plain_text import quoted
 
 _STAND_IN = "vizformer.stand_in"
 _FITTED = "vizformer.fitted"
@@ -93,6 +94,6 @@ def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> No
     """A button for each of the first models that are `usable`; it also makes these `changes` of the view."""
     with st.container(horizontal=True):
         for model in [model for model in that_open() if usable(model)][:MOST]:
-            if presses.button(_("Use the model {name}", name=sources.title(model)), key=f"{key}.use.{model}"):
+            if presses.button(_("Use the model {name}", name=quoted(sources.title(model))), key=f"{key}.use.{model}"):
                 state.update(model=model, **changes)
                 st.rerun()  # the whole page, also from inside a fragment

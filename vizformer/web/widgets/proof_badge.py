@@ -8,11 +8,12 @@ from vizformer.explain import Proof
 from vizformer.web.catalogue import precision as computing
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_warning, translate
+from vizformer.web.words.plain_text import Markup
 
 
 def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
     """Green where it holds, red where it does not; where numbers were set by hand, it need not."""
-    values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
+    values = {"anchor": Markup(translate(proof.anchor, plain)), "difference": f"{proof.difference:.1g}"}
     if not math.isfinite(proof.difference):
         show_warning("Not compared with {anchor}: the numbers there are no longer finite.", **values)
     elif proof.holds and proof.direct:

@@ -19,6 +19,7 @@ from vizformer.web.link import state
 from vizformer.web.link.beginnings import CHINESE, in_language
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _, language, show_note
+from vizformer.web.words.plain_text import quoted
 
 Language = Literal["zh", "en"]
 
@@ -136,7 +137,7 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
             )
         )
         if other is not None and (usable is None or usable(other)):
-            label = _("Use the model {name}", name=sources.title(other))
+            label = _("Use the model {name}", name=quoted(sources.title(other)))
             st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
         else:
             label = _("Use the sentence {text}", text=sentence)

@@ -1,7 +1,6 @@
 """What a reader sees when something goes wrong: one sentence, never a traceback, and the rest of the page stays."""
 
 import logging
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,26 +11,9 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
 from vizformer.web.turns import TURNS
 from vizformer.web.words.i18n import translate
+from vizformer.web.words.plain_text import plain as plain
 
 log = logging.getLogger("vizformer")
-
-QUOTED = 400  # characters of a quoted text: enough to recognise it by
-
-# Streamlit looks for its own codes (:red[..], :smile:, arrows such as ->) and for bare links after Markdown's escapes
-# are gone. There an invisible word joiner keeps the characters apart.
-_APART = re.compile(r"(?<=:)(?=\S)|(?<=[-<>=~])(?=[-<>=~])|(?=@)|(?<=www)(?=\.)", re.IGNORECASE)
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # and what turns text around
-
-
-def plain(text: str) -> str:
-    """`text` so that Streamlit's Markdown shows it as it stands (no markup, maths, emoji codes, links or new lines).
-
-    Longer texts are cut to `QUOTED` characters; control characters are shown as "�".
-    """
-    shown = " ".join(text.split()) if any(c in text for c in "\r\n\t") else text
-    shown = shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…"
-    shown = _APART.sub("\u2060", _UNSEEN.sub("�", shown))
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", shown)  # CommonMark: any ASCII punctuation may be escaped
 
 
 def show(message: Message) -> None:

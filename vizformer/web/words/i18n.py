@@ -18,6 +18,7 @@ from vizformer import word_tables
 from vizformer.messages import Message
 from vizformer.web.link import state
 from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
+from vizformer.web.words.plain_text import quoted
 
 SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
 """The language in which files are made outside of a page, for a reader who was on one."""
@@ -46,29 +47,34 @@ def show_text(text: str, /, **values: object) -> None:
     st.text(_(text, **values))
 
 
+def _marked(text: str, values: Mapping[str, object]) -> str:
+    """`text`, which may have Markdown, in the reader's language; what its values say is shown as it stands."""
+    return _(text, **{name: quoted(value) for name, value in values.items()})
+
+
 def show_markdown(text: str, /, **values: object) -> None:
-    """Shows `text` in the reader's language; it may have Markdown."""
-    st.markdown(_(text, **values))
+    """Shows `text` in the reader's language; it may have Markdown, its values have none (but see `Markup`)."""
+    st.markdown(_marked(text, values))
 
 
 def show_info(text: str, /, **values: object) -> None:
-    """Shows `text` in the reader's language, in a box of what there is to know; it may have Markdown."""
-    st.info(_(text, **values))
+    """Shows `text` in the reader's language, in a box of what there is to know; as `show_markdown`."""
+    st.info(_marked(text, values))
 
 
 def show_warning(text: str, /, **values: object) -> None:
     """The same in a box of what to look out for."""
-    st.warning(_(text, **values))
+    st.warning(_marked(text, values))
 
 
 def show_error(text: str, /, **values: object) -> None:
     """The same in a box of what went wrong."""
-    st.error(_(text, **values))
+    st.error(_marked(text, values))
 
 
 def show_note(text: str, /, **values: object) -> None:
-    """Shows `text` in the reader's language, small, below what it is about; it may have Markdown."""
-    st.caption(_(text, **values))
+    """Shows `text` in the reader's language, small, below what it is about; as `show_markdown`."""
+    st.caption(_marked(text, values))
 
 
 def ngettext(one: str, many: str, n: int, /) -> str:
@@ -83,7 +89,7 @@ def translate(message: Message, quote: Callable[[str], str] = str) -> str:
 
     Args:
         message: What to say. A value that is itself a `Message`, or a tuple of them, is translated too.
-        quote: Makes a text from outside safe for the place it is going to (`errors.plain` for Markdown).
+        quote: Makes a text from outside safe for the place it is going to (`plain` for Markdown).
     """
     return render(message, language(), quote)
 

@@ -14,6 +14,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.words.plain_text import Markup
 
 lab = Laboratory("block", "order")
 DEPTHS = (6, 12, 24)
@@ -57,7 +58,7 @@ def draw(subject: Subject) -> None:
         ),
         key="block.training",
     )
-    command = "`python -m recipes.norm_order norm_order.json`"
+    command = Markup("`python -m recipes.norm_order norm_order.json`")
     lab.note("same", rate=recipe["learning_rate"], d=recipe["d_model"], command=command)
     depth = lab.buttons("layers", {depth: str(depth) for depth in DEPTHS}, DEPTHS[1])
     found = layer_gradients(depth)

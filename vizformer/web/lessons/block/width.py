@@ -20,6 +20,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words.plain_text import Markup
 
 lab = Laboratory("block", "width")
 SERIES = ("depth", "size")
@@ -83,7 +84,7 @@ def draw(subject: Subject) -> None:
     )
     chart.show(figure.update_traces(connectgaps=True), key="block.width")
     _models(found)
-    command = "`python -m recipes.feed_forward_width feed_forward_width.json`"
+    command = Markup("`python -m recipes.feed_forward_width feed_forward_width.json`")
     lab.note("how", d=recipe["d_model"], updates=recipe["updates"], n=len(seeds), command=command)
     lesson.formula(
         r"\frac{P}{d^2} \approx L\,\Big(\underbrace{4}_{W_Q, W_K, W_V, W_O} + \underbrace{2r}_{W_1, W_2}\Big), \qquad "

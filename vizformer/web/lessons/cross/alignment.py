@@ -21,7 +21,6 @@ from vizformer.web.widgets import lesson, map_downloads, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
 
 lab = Laboratory("cross", "alignment")
 MEAN = -1  # in place of a head: the mean of the heads
@@ -80,7 +79,7 @@ def draw(subject: Subject) -> None:
         key="cross.alignment",
     )
     for token, choice in list(zip(subject.trace.tokens["decoder"], row_names.choices(subject), strict=False))[1:2]:
-        lab.note("row", token=plain(token.text), chosen=plain(choice.next.text))
+        lab.note("row", token=token.text, chosen=choice.next.text)
     _order(subject, chosen)
     if by_hand:
         hits = sum(int(chosen[link.row]) in link.columns for link in by_hand)

@@ -14,7 +14,6 @@ from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
-from vizformer.web.words.errors import plain
 
 lab = Laboratory("decoding", "free")
 MOST_WRONG = 3  # wrong tokens to choose from
@@ -55,7 +54,7 @@ def draw(subject: Subject) -> None:
     columns = lab.columns("token", "right", "reads", "says", "reads_free", "says_free")
     st.html(table.style() + table.to_html(columns, shown))
     lab.say("becomes", text=found.whole or lab.text("nothing"))
-    lab.note("after", step=step, wrong=plain(found.wrong.text), changed=counts.tokens(found.changed))
+    lab.note("after", step=step, wrong=found.wrong.text, changed=counts.tokens(found.changed))
     if len(rows) == LONGEST:
         lab.note("first", n=LONGEST)
     lesson.formula(

@@ -81,7 +81,7 @@ class Exercise(Laboratory):
         if scales_its_embedding(subject.checkpoint):
             return subject
         usual = View()
-        model, other = plain(subject.title), plain(sources.title(usual.model))
+        model, other = subject.title, sources.title(usual.model)
         self.note("other", model=model, other=other, text=source_language.with_meaning(usual.text, usual.text))
         return Subject(sources.stamped(usual.model), usual.text, "")
 

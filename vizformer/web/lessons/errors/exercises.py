@@ -21,7 +21,6 @@ from vizformer.web.lessons.errors.exercise import READS, WRITES, Exercise, chose
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import aside
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
 
 DRAWN = 48  # positions and dimensions of the pictures
 WAVES_HEIGHT = 240  # px: the program is seen below them
@@ -125,7 +124,7 @@ def first_key_alone(subject: Subject) -> None:
     cache.proof(found)
     st.html(matrix.to_html(value, caption=cache.text("value"), digits=3))
     if bool((abs(found.wrong[0] - value) < 1e-6).all()):
-        cache.note("first", token=plain(tokens[-1].text), first=plain(tokens[0].text))
+        cache.note("first", token=tokens[-1].text, first=tokens[0].text)
 
 
 # --- the paper --------------------------------------------------------------------------------------------------------

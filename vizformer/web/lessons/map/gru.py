@@ -23,7 +23,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, source_language
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
 
 lab = Laboratory("map", "gru")
 STORIES = ModelRef("bundled", "stories")  # the tokens and the training text of the GRU
@@ -115,8 +114,8 @@ def draw(subject: Subject) -> None:
     if len(tokens) == 2:
         (first, own), (second, other) = tokens.items()
         if own != other:
-            ends = {"last": plain(own[-1]), "end": plain(other[-1])}
-            lab.note("differ", first=plain(first), second=plain(second), own=len(own), other=len(other), **ends)
+            ends = {"last": own[-1], "end": other[-1]}
+            lab.note("differ", first=first, second=second, own=len(own), other=len(other), **ends)
     aside(labels.bytes_said([*chain(*tokens.values())]))
     if any((sizes == 0).any() for __, sizes in curves.values()):
         lab.note("missing")

@@ -14,6 +14,7 @@ from vizformer.web.lessons.training.measurements import notes
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words.plain_text import Markup
 
 lab = Laboratory("training", "batches")
 SIZES = (2, 3, 4, 5, 6, 8, 10, 15)
@@ -63,7 +64,7 @@ def draw(subject: Subject) -> None:
     corpus = notes("padding")
     counts = {one: (corpus[one]["cells"], corpus[one]["tokens"]) for one in ORDERS}
     _table(counts, lab.text("corpus", n=f"{corpus['pairs']:,}", batches=corpus["length"]["batches"]))
-    lab.note("again", command="`python -m recipes.padding_waste cmn.txt padding.json`")
+    lab.note("again", command=Markup("`python -m recipes.padding_waste cmn.txt padding.json`"))
     lesson.ask(order_question(subject))
 
 

@@ -16,6 +16,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.training.measurements import notes
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words.plain_text import Markup
 
 lab = Laboratory("training", "without")
 LEFT_OUT = ("nothing", "warm-up", "scaling", "residual")
@@ -61,7 +62,7 @@ def draw(subject: Subject) -> None:
     caption = lab.text("after", n=recipe["updates"], loss=f"{guessing:.2f}")
     st.html(table.style() + table.to_html(columns, rows, caption=caption))
     lab.note("blind", blind=f"{measured['blind']:.2f}")
-    command = "`python -m recipes.omissions left_out.json`"
+    command = Markup("`python -m recipes.omissions left_out.json`")
     lab.note("recipe", layers=recipe["n_layers"], d=d, warmup=warmup, command=command)
     lesson.formula(
         r"\begin{aligned} \eta_t &= c\, d^{-0.5} \min(t^{-0.5},\, t\, w^{-1.5}) \\ "

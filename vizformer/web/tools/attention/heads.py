@@ -24,7 +24,7 @@ from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_markdown, show_note
 
 LONGEST, DRAWN = 512, 64  # tokens: each row is taken apart by itself; a map is read up to so many
@@ -132,14 +132,14 @@ def _draw(here: Heads) -> None:
     found = computed(here.subject, site_name(here.kind, view.layer), view.head)
     lost = np.abs(found.weights[query] - found.effective[query])
     key = int(lost.argmax())
-    values = {"query": plain(here.queries[query].text), "free": int(found.free[query])}
+    values = {"query": here.queries[query].text, "free": int(found.free[query])}
     if found.free[query]:
         show_markdown(
             "The keys that “{query}” sees are **{free}** more than the values tell apart: so many ways to move its "
             "weights change nothing of what the head puts out. Without them most changes at “{key}”: **{weight}** "
             "becomes **{effective}**.",
             **values,
-            key=plain(here.keys[key].text),
+            key=here.keys[key].text,
             weight=f"{found.weights[query, key]:.3f}",
             effective=f"{found.effective[query, key]:.3f}".replace("-", "−"),
         )

@@ -20,7 +20,7 @@ from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
 from vizformer.web.words.signed_roles import role_or_none, role_said
@@ -70,8 +70,8 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
     show_markdown(
         "“{query}” gives “{key}” a weight of **{weight}**: its score is **{score}** above the mean of the keys that it "
         "sees. That is a sum over what was written into the two rows, what asks and what answers:",
-        query=plain(asks),
-        key=plain(answers),
+        query=asks,
+        key=answers,
         weight=f"{weights[key]:.3f}",
         score=f"{split.score:.3f}".replace("-", "−"),
     )

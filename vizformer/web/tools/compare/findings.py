@@ -14,6 +14,7 @@ from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note, show_text, show_warning, translate
+from vizformer.web.words.plain_text import Markup
 
 UNKNOWN = 8  # names that are listed
 
@@ -23,12 +24,12 @@ def show(checked: Checked, current: Subject) -> None:
     if checked.subject != current:
         show_info(
             "This was compared with “{text}” in {model}, not with what is chosen now.",
-            text=plain(checked.subject.text),
-            model=plain(checked.subject.title),
+            text=checked.subject.text,
+            model=checked.subject.title,
         )
     comparison = checked.comparison
     if comparison.unknown:
-        names = ", ".join(plain(name) for name in comparison.unknown[:UNKNOWN])
+        names = ", ".join(comparison.unknown[:UNKNOWN])
         dots = " …" if len(comparison.unknown) > UNKNOWN else ""
         show_warning("There are no steps of these names: {names}", names=names + dots)
     if not comparison.steps:
@@ -49,7 +50,9 @@ def show(checked: Checked, current: Subject) -> None:
 
 def _first(first: Compared, checked: Checked) -> None:
     show_warning(
-        "The first step that departs: **{name}** · {title}", name=plain(first.name), title=translate(first.title, plain)
+        "The first step that departs: **{name}** · {title}",
+        name=first.name,
+        title=Markup(translate(first.title, plain)),
     )
     if first.problem == "shape":
         show_text(

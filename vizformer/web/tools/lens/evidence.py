@@ -203,7 +203,7 @@ def _before(subject: Subject, asked: Asked) -> float:
 def evidence_in_words(subject: Subject, asked: Asked) -> None:
     """What is summed, and the part whose two effects differ most."""
     found = computations.evidence_of(subject, asked.position, asked.token, against=asked.against)
-    values = {"answer": plain(asked.text), "logit": f"{found.logit:.4f}".replace("-", "−")}
+    values = {"answer": asked.text, "logit": f"{found.logit:.4f}".replace("-", "−")}
     if asked.against is None:
         show_markdown("The logit of “{answer}” is **{logit}**: a sum of what every part has written.", **values)
     else:

@@ -16,7 +16,6 @@ from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
-from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_info, show_note
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
@@ -61,7 +60,7 @@ def opened(subject: Subject, asked: Asked) -> None:
         "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}”, compared as chosen above, changes on "
         "this way, from {before} to {after}: {missing} is missing ({share} of the change), by the {points} points of "
         "the integral.",
-        answer=plain(asked.text),
+        answer=asked.text,
         before=f"{found.baseline:.3f}".replace("-", "−"),
         after=f"{found.value:.3f}".replace("-", "−"),
         missing=f"{found.missing:+.1g}".replace("-", "−"),

@@ -17,7 +17,6 @@ from vizformer.web.widgets import chart, data_table, position_choice, proof_badg
 from vizformer.web.widgets.choices import box
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
-from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_markdown, show_note, translate
 from vizformer.web.words.part_names import part_name
 
@@ -88,7 +87,7 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
         "Most of it comes from token {key} “{token}”: {value}, with the attention weight {weight}. Blue raises the "
         "logit, orange lowers it.",
         key=top,
-        token=plain(tokens[top].text),
+        token=tokens[top].text,
         value=f"{shares[top]:+.3f}",
         weight=f"{weights[top]:.3f}",
     )

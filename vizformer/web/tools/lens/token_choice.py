@@ -11,7 +11,6 @@ from vizformer.web.tools.lens import computations
 from vizformer.web.widgets import position_choice
 from vizformer.web.widgets.choices import box, one_of
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 OWN = -1  # the token that the model itself finds most probable
@@ -58,4 +57,4 @@ def less(subject: Subject, against: Against) -> str:
     if against == "mean":
         return _("the mean logit of all tokens")
     (text,) = computations.texts(subject, (int(against or 0),))
-    return _("that of “{token}”", token=plain(text))
+    return _("that of “{token}”", token=text)

@@ -95,7 +95,7 @@ def offer(model: ModelRef) -> bool:
     if model.source != "hub" or not hub.is_on():
         return False
     if st.session_state.get(_WANTED) != model.id:
-        show_info("{name} has not been fetched to this server yet.", name=plain(model.id))
+        show_info("{name} has not been fetched to this server yet.", name=model.id)
         st.button(_("Fetch {name}", name=plain(model.id)), on_click=_fetch, args=(model.id,), type="primary")
     return True
 

@@ -69,7 +69,7 @@ def example(title: str, report: Report) -> None:
     """A model that is open, before the reader opens one: what most of it is made of."""
     show_markdown(
         "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
-        model=plain(title),
+        model=title,
         n=f"{report.n_parameters:,}",
     )
     st.html(report_words.parts_table(report_words.parts(report)))

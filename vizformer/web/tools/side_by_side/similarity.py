@@ -18,7 +18,6 @@ from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_info, show_markdown
 
 POOLING = "beside.pooling"
@@ -77,8 +76,8 @@ def draw_similarity(pair: Pair) -> None:
     show_markdown(
         "“{first}” and “{second}” add most, {share} of {value}; an even share would be {even}. What the model has "
         "written into the first text, part by part, adds up to the same number.",
-        first=plain(tokens[0][first]),
-        second=plain(tokens[1][second]),
+        first=tokens[0][first],
+        second=tokens[1][second],
         share=number(float(found.pairs[first, second]), 4),
         value=number(found.cosine),
         even=number(found.cosine / found.pairs.size, 4),
