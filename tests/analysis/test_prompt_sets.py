@@ -265,12 +265,72 @@ def test_mean_interval_and_what_goes_against_it() -> None:
         np.quantile(draws, [0.025, 0.975]), abs=0.15
     )  # (of 2,000 draws; means are 0.1 apart)
     frame = found.to_frame()
-    assert list(frame.columns) == ["place", "head", "mean", "low", "high", "against", "rows"]
+    assert list(frame.columns) == ["place", "head", "mean", "low", "high", "against", "rows", "distinct"]
     assert frame.iloc[1].tolist()[:3] == ["decoder.0.self", 1, pytest.approx(0.3)]
     assert frame["against"].tolist() == [0, 2]
     by_row = found.rows_to_frame()
     assert by_row.loc[5, "decoder.0.self.1"] == -0.5
     assert by_row.loc[3, "clean"] == "prompt 3"
+
+
+def effects_of(measure: str, values: np.ndarray, rows: list[PromptRow]) -> SetEffects:
+    parts = (Part("decoder.0.self", 1),)
+    return SetEffects(measure, parts, values[:, None], tuple(rows), (*range(len(rows)),), values, ())  # type: ignore[arg-type]
+
+
+def width(found: SetEffects) -> float:
+    low, high = found.interval()[:, 0]
+    return float(high - low)
+
+
+def test_rows_of_the_same_prompt_are_no_further_prompts() -> None:
+    values = np.random.default_rng(0).normal(size=6)
+    alone = effects_of("zero", values, [PromptRow(f"prompt {at}") for at in range(6)])
+    again = effects_of(
+        "zero", values.repeat(6), [PromptRow(f"prompt {at}", f"other {i}") for at in range(6) for i in range(6)]
+    )
+    assert alone.distinct == again.distinct == (6,)
+    np.testing.assert_allclose(again.interval(), alone.interval())
+    translated = [PromptRow("the same", target=f"words {at}") for at in range(6)]
+    assert effects_of("zero", values, translated).distinct == (6,)  # what the decoder has read is a part of the prompt
+
+
+@pytest.mark.parametrize("count", [144, 50])
+def test_of_patching_both_sides_are_drawn(count: int) -> None:
+    """The interval of effects that are sums of what both prompts give holds the true mean as often as it says."""
+    rng, sides = np.random.default_rng(1), (12, 12)
+    held, rows = 0, [PromptRow(f"clean {i}", f"corrupted {j}") for i in range(sides[0]) for j in range(sides[1])]
+    for _ in range(60):
+        clean, corrupted, chosen = rng.normal(size=12), rng.normal(size=12), rng.permutation(144)[:count]
+        values = (clean[:, None] + corrupted + 0.5 * rng.normal(size=sides)).ravel()[chosen]
+        found = effects_of("patching", values, [rows[at] for at in chosen])
+        low, high = found.interval()[:, 0]
+        held += low <= 0.0 <= high
+    assert found.distinct == sides
+    assert 50 <= held <= 60  # (drawn over rows: 24 of 60)
+
+
+def test_a_side_that_goes_with_the_other_counts_once() -> None:
+    values = np.random.default_rng(1).normal(size=8)
+    alone = width(effects_of("zero", values, [PromptRow(f"clean {at}") for at in range(8)]))
+    pairs = effects_of("patching", values, [PromptRow(f"clean {at}", f"corrupted {at}") for at in range(8)])
+    assert width(pairs) == pytest.approx(alone, rel=0.05)
+    to_one = effects_of("patching", values, [PromptRow(f"clean {at}", "corrupted") for at in range(8)])
+    assert to_one.distinct == (8, 1)
+    assert width(to_one) == pytest.approx(alone, rel=0.05)
+    of_four = effects_of("patching", values, [PromptRow(f"clean {at}", f"corrupted {at // 2}") for at in range(8)])
+    four = effects_of("zero", values.reshape(4, 2).mean(1), [PromptRow(f"clean {at}") for at in range(4)])
+    assert width(of_four) >= 0.95 * width(four)
+    assert np.isnan(effects_of("patching", values, [PromptRow("clean", "corrupted")] * 8).interval()).all()
+
+
+LEAST_DISTINCT = 20
+
+
+@pytest.mark.parametrize("name", bundled_sets())
+def test_a_bundled_set_has_many_distinct_prompts(name: str) -> None:
+    rows = bundled_set(name).rows
+    assert len({(row.clean, row.target) for row in rows}) >= LEAST_DISTINCT
 
 
 def test_the_circuit_built_by_hand_is_named_over_its_set() -> None:

@@ -9,11 +9,20 @@ With LD = ln(P(answer) / P(wrong)) at the row of the output where a prompt is an
     patching      of the corrupted run with a part of the clean run: the share of the difference that comes back
     splits        what each writer gives to the score by which one head looks at its strongest key (`score_writers`)
 
-The interval is that of the percentile bootstrap over rows: as many rows are drawn with replacement, many times, and of their
-means the middle share is kept.  It says how far another set of the same kind may differ, nothing of other kinds of prompts.
+The interval is that of the percentile bootstrap over distinct prompts: rows with the same clean prompt say nearly the
+same, so that as many prompts as there are distinct ones are drawn with replacement, each with all its rows, many times, and
+of the means over rows the middle share is kept.  Of patching a row has two sides, and both are drawn: the deviations that
+clean and corrupted prompts give are added, and scaled to the variance
 
-Source: Efron 1979, "Bootstrap Methods: Another Look at the Jackknife"; Wang et al. 2022, "Interpretability in the Wild",
-section 3 (effects as means over prompts); Zhang & Nanda 2023 (which value is put in a part's place).
+    V = V(clean) + V(corrupted) - V(pairs), at least the larger of the first two
+
+since what a pair has of its own is in both.  It says how far another set of the same kind may differ, nothing of other kinds
+of prompts.
+
+Source: Efron 1979, "Bootstrap Methods: Another Look at the Jackknife"; Cameron et al. 2008, "Bootstrap-Based Improvements
+for Inference with Clustered Errors" (groups drawn whole); Cameron et al. 2011, "Robust Inference with Multiway Clustering"
+(V); Wang et al. 2022, "Interpretability in the Wild", section 3 (effects as means over prompts); Zhang & Nanda 2023 (which
+value is put in a part's place).
 """
 
 import itertools
@@ -22,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
 
 from vizformer.analysis.attribution.direct import logit_attribution
@@ -71,12 +80,41 @@ class SetEffects:
     def mean(self) -> Float[ndarray, " parts"]:
         return self.values.mean(0)
 
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """How many distinct clean prompts there are and, of patching, how many distinct corrupted ones."""
+        return tuple(int(side.max()) + 1 for side in self._sides())
+
     def interval(self, level: float = LEVEL, seed: int = 0) -> Float[ndarray, "2 parts"]:
-        """The lower and the upper end of the bootstrap interval of each mean; the same seed, the same ends."""
-        n = len(self.values)
-        counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=BOOTSTRAPS)  # [draws, rows]
-        tail = (1 - level) / 2
-        return np.quantile(counts @ self.values / n, [tail, 1 - tail], axis=0)
+        """The lower and the upper end of the bootstrap interval of each mean; the same seed, the same ends.
+
+        NaN where all rows have the same prompt: nothing is known of others.
+        """
+        if max(self.distinct) == 1:
+            return np.full((2, self.values.shape[1]), np.nan)
+        rng, sides = np.random.default_rng(seed), self._sides()
+        moved = [self._moved(side, rng) for side in sides]
+        tail, whole = (1 - level) / 2, np.sum(moved, axis=0)
+        if len(sides) == 2:
+            pairs = np.unique(np.stack(sides), axis=1, return_inverse=True)[1].ravel()
+            of_sides, of_pairs = [one.var(0) for one in moved], self._moved(pairs, rng).var(0)
+            wanted = np.maximum(sum(of_sides) - of_pairs, np.maximum(*of_sides))
+            whole *= np.sqrt(wanted / np.maximum(whole.var(0), 1e-300))
+        return self.mean + np.quantile(whole, [tail, 1 - tail], axis=0)
+
+    def _moved(self, side: Int[ndarray, " rows"], rng: np.random.Generator) -> Float[ndarray, "draws parts"]:
+        """By how much the mean is another one where the prompts of a side are drawn again."""
+        n = int(side.max()) + 1
+        weights = rng.multinomial(n, np.full(n, 1 / n), size=BOOTSTRAPS)[:, side]
+        return weights @ self.values / weights.sum(1, keepdims=True) - self.mean
+
+    def _sides(self) -> list[Int[ndarray, " rows"]]:
+        """The number of each row's clean prompt and, of patching, of its corrupted one."""
+        texts = [[(row.clean, row.target) for row in self.rows]]
+        if self.measure in PAIRED:
+            texts.append([(row.corrupted, row.target) for row in self.rows])
+        numbers = [{text: at for at, text in enumerate(dict.fromkeys(side))} for side in texts]
+        return [np.array([number[text] for text in side], int) for side, number in zip(texts, numbers, strict=True)]
 
     def against(self, part: int) -> list[int]:
         """The places (in `rows`) whose effect has another sign than the mean of a part, the strongest first."""
@@ -88,13 +126,18 @@ class SetEffects:
         return [int(at) for at in np.argsort(-np.abs(self.mean), kind="stable")]
 
     def to_frame(self) -> Any:
-        """A DataFrame: a row for each part, the largest |mean| first; `against` counts effects of the other sign."""
+        """A DataFrame: a row for each part, the largest |mean| first; `against` counts effects of the other sign.
+
+        `rows` and `distinct` are how many prompts there are, and how many distinct ones (of the side with fewer).
+        """
         low, high = self.interval()
         rows = [
             (place_of(part := self.parts[at]), part.head, self.mean[at], low[at], high[at], len(self.against(at)))
             for at in self.strongest()
         ]
-        return frame(rows, ("place", "head", "mean", "low", "high", "against")).assign(rows=len(self.rows))
+        return frame(rows, ("place", "head", "mean", "low", "high", "against")).assign(
+            rows=len(self.rows), distinct=min(self.distinct)
+        )
 
     def rows_to_frame(self) -> Any:
         """A DataFrame: a row for each prompt with its texts, LD as `odds`, and the effect of each part."""

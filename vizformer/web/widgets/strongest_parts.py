@@ -1,5 +1,6 @@
 """The parts of a model with the largest mean effects over a set of prompts, as a table."""
 
+import numpy as np
 import streamlit as st
 
 from vizformer.analysis import SetEffects
@@ -31,7 +32,7 @@ def show(found: SetEffects, most: int, caption: str = "") -> None:
         Row(
             part_name(found, at),
             Number(float(found.mean[at]), signed(float(found.mean[at]))),
-            f"{signed(float(low[at]))} … {signed(float(high[at]))}",
+            "–" if np.isnan(low[at]) else f"{signed(float(low[at]))} … {signed(float(high[at]))}",
             Number(len(found.against(at)), str(len(found.against(at)))),
         )
         for at in found.strongest()[:most]
@@ -39,7 +40,7 @@ def show(found: SetEffects, most: int, caption: str = "") -> None:
     columns = (
         _("part of the model"),
         _("mean: {unit}", unit=unit(found)),
-        _("95% interval (bootstrap)"),
+        _("95% interval (bootstrap over {n} distinct prompts)", n=" × ".join(map(str, found.distinct))),
         _("prompts against it"),
     )
     st.html(table.to_html(columns, rows, caption=caption or _("The parts with the largest effect")))

@@ -136,20 +136,51 @@ def said(found: SetEffects) -> None:
     )
     at = found.strongest()[0]
     low, high = found.interval()[:, at]
-    show_markdown(
-        "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
-        "these prompts; {against} of {n} prompts go against it.",
+    given = dict(
         part=strongest_parts.part_name(found, at),
         mean=signed(float(found.mean[at])),
-        low=signed(float(low)),
-        high=signed(float(high)),
         against=len(found.against(at)),
         n=len(found.rows),
     )
+    if np.isnan(low):
+        show_markdown(
+            "**{part}** has the largest mean: {mean}; {against} of {n} prompts go against it. All of them are the same "
+            "prompt, so that nothing is known of others: give several.",
+            **given,
+        )
+    else:
+        show_markdown(
+            "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
+            "these prompts; {against} of {n} prompts go against it.",
+            low=signed(float(low)),
+            high=signed(float(high)),
+            **given,
+        )
+    drawn_again(found)
     if found.refused:
         number, why = found.refused[0]
         show_warning(
             "{n} prompts are left out. Of row {row}: {why}", n=len(found.refused), row=number + 1, why=translate(why)
+        )
+
+
+def drawn_again(found: SetEffects) -> None:
+    """How many distinct prompts the interval rests on."""
+    clean, *corrupted = found.distinct
+    if corrupted:
+        show_note(
+            "Of {n} pairs {clean} clean and {corrupted} corrupted prompts are distinct: these are drawn again, since pairs "
+            "with a prompt in common say nearly the same.",
+            n=len(found.rows),
+            clean=clean,
+            corrupted=corrupted[0],
+        )
+    else:
+        show_note(
+            "Of {n} prompts {clean} are distinct: these are drawn again, since rows with the same prompt say nearly the "
+            "same.",
+            n=len(found.rows),
+            clean=clean,
         )
 
 
