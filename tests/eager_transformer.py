@@ -29,7 +29,6 @@ class Call:
     q: list[Tensor] = field(default_factory=list)
     k: list[Tensor] = field(default_factory=list)
     v: list[Tensor] = field(default_factory=list)
-    latents: dict[str, Tensor] = field(default_factory=dict)  # of latent attention, by their steps
     dots: list[Tensor] = field(default_factory=list)
     scaled: list[Tensor] = field(default_factory=list)  # before ALiBi's or T5's bias
     capped: list[Tensor] = field(default_factory=list)  # likewise
@@ -259,18 +258,14 @@ class Eager:
             shared = head if groups is None else head * groups // c.n_heads
             of_group = slice(shared * d_head, (shared + 1) * d_head)
             q, k, v = (
-                (
-                    torch.nn.functional.linear(
-                        rows, self.weights[f"{at}.W_{letter}.weight"][part], self._bias(f"{at}.W_{letter}", part)
-                    )
-                    for rows, at, letter, part in (
-                        (y, path, "Q", own),
-                        (call.source, of_keys, "K", of_group),
-                        (call.source, of_keys, "V", of_group),
-                    )
+                torch.nn.functional.linear(
+                    rows, self.weights[f"{at}.W_{letter}.weight"][part], self._bias(f"{at}.W_{letter}", part)
                 )
-                if c.latent_dim is None
-                else self._latent(call, path, head)
+                for rows, at, letter, part in (
+                    (y, path, "Q", own),
+                    (call.source, of_keys, "K", of_group),
+                    (call.source, of_keys, "V", of_group),
+                )
             )
             own = slice(head * v.shape[1], (head + 1) * v.shape[1])
             call.v_projected.append(v)
@@ -332,30 +327,6 @@ class Eager:
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after
-
-    def _latent(self, call: Call, path: str, head: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value of a head of latent attention, before its first numbers are turned."""
-
-        def through(name: str, rows: Tensor, part: slice = slice(None)) -> Tensor:
-            bias = self._bias(f"{path}.{name}", part)
-            return torch.nn.functional.linear(rows, self.weights[f"{path}.{name}.weight"][part], bias)
-
-        def normed(name: str, rows: Tensor) -> Tensor:
-            return rows / (rows.square().mean(1, keepdim=True) + 1e-6).sqrt() * self.weights[f"{path}.{name}.weight"]
-
-        x = asks = call.x
-        if self.config.latent_query_dim is not None:
-            call.latents["asks_down"] = through("W_DQ", x)
-            asks = call.latents["asks"] = normed("query_norm", call.latents["asks_down"])
-        call.latents["latent_down"] = through("W_DKV", x)
-        latent = call.latents["latent"] = normed("latent_norm", call.latents["latent_down"])
-        shared = call.latents["shared_key"] = through("W_KR", x)
-        d, d_value = self.config.d_head, self.config.d_value
-        rest = d - self.config.turned_dims
-        q = through("W_Q", asks, slice(head * d, (head + 1) * d))
-        k = through("W_K", latent, slice(head * rest, (head + 1) * rest))
-        v = through("W_V", latent, slice(head * d_value, (head + 1) * d_value))
-        return q, torch.cat([shared, k], dim=1), v
 
     def _state(self, call: Call, path: str, x: Tensor, W_O: Tensor) -> None:
         """A state, token by token and head by head."""

@@ -114,10 +114,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (dict(shared_kv_d_ff=4), ["shared_kv_d_ff without kv_layers: give both, or leave it out"]),
     (dict(layer_scale=True), ["layer_scale=True: only one stack alone has it"]),
-    (
-        dict(value_norm=True, latent_dim=4, n_encoder_layers=0),
-        ["value_norm: latent attention (latent_dim) has none"],
-    ),
+    (dict(value_norm=1), ["value_norm=1"]),
     (dict(kv_layers=(0, 0)), ["kv_layers: only a decoder alone whose layers all have attention"]),
     (
         dict(kv_layers=(1, 1), n_encoder_layers=0, n_decoder_layers=2),
@@ -205,8 +202,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sinks="yes"), ["sinks='yes'"]),
     (dict(gate_limit=0.0, feedforward="gated"), ["gate_limit=0.0", "above 0"]),
     (dict(gate_limit=7.0), ["gate_limit=7.0", "this is an option of feedforward='gated', leave it out"]),
-    (dict(latent_dim=0), ["latent_dim=0"]),
-    (dict(latent_query_dim=4, latent_value_dim=4), ["latent_query_dim without latent_dim", "latent_value_dim without"]),
     (dict(embedding_scale=0.0, residual_scale=-1.0), ["embedding_scale=0.0: must be above 0", "residual_scale=-1.0"]),
     (dict(score_cap=0.0, logit_cap=-1.0), ["score_cap=0.0: must be above 0", "logit_cap=-1.0: must be above 0"]),
     (dict(score_cap=5.0), ["score_cap=5.0: only one stack alone"]),

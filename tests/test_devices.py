@@ -45,7 +45,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-    "deepseek": ("decoder-only", tiny.DEEPSEEK),
     "gpt_oss": ("decoder-only", tiny.GPT_OSS),
     "hybrid": ("decoder-only", tiny.HYBRID),
     "mamba2": ("decoder-only", tiny.MAMBA2),
@@ -96,9 +95,7 @@ def everything(checkpoint: Any) -> dict[str, Any]:
             other = masked_attention(trace[site], 1, window_mask(n, 1))
             assert other.proof.holds
             found[f"{site} window"] = other.weights
-            if (
-                config.latent_dim is None and config.kv_layers is None
-            ):  # no one matrix leads from the rows to the scores
+            if config.kv_layers is None:  # otherwise no one matrix leads from the rows to the scores
                 found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned
                 found[f"{site} rank"] = bilinear(checkpoint, trace, site, 1).singular
             if number == 0:

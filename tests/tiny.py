@@ -116,22 +116,6 @@ GRANITE: dict[str, Any] = {
     "residual_scale": 0.3,
     "logit_scale": 0.4,
 }
-DEEPSEEK: dict[str, Any] = {
-    **LLAMA,
-    "attention_bias": "none",
-    "n_kv_heads": None,
-    "head_dim": 10,
-    "rope_dims": 4,
-    "latent_dim": 6,
-    "latent_query_dim": 12,
-    "latent_value_dim": 7,
-}
-DEEPSEEK_LITE: dict[str, Any] = {
-    **DEEPSEEK,
-    "latent_query_dim": None,
-    "latent_value_dim": None,
-    "attention_bias": "all",
-}
 GPT_OSS: dict[str, Any] = {
     **LLAMA,
     "bias": True,

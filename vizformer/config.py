@@ -28,6 +28,9 @@ _GONE: Mapping[str, Any] = {
     "shared_expert_gate": True,
     "expert_norms": False,
     "expert_layers": None,
+    "latent_dim": None,
+    "latent_query_dim": None,
+    "latent_value_dim": None,
 }
 # The options that were called delta_... when there was one rule only.
 _ONCE_DELTA = ("layers", "key_heads", "value_heads", "key_dim", "value_dim", "kernel")

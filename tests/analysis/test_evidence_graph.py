@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests import planted_circuits, tiny
-from tests.analysis.test_logit_lens import every_model, every_model_with_key_matrices, traced
+from tests.analysis.test_logit_lens import every_model, traced
 from tests.bundled import load
 from vizformer.analysis import answer_evidence, logit_attribution, score_split, taken_out, value_writers
 from vizformer.analysis.attribution.backward import attention_at, output_rows
@@ -64,7 +64,7 @@ def test_the_edges_are_those_of_the_attribution(name):
             assert edge.direct == pytest.approx(-(edge.patch.value.numpy() @ own), abs=1e-6)
 
 
-@every_model_with_key_matrices
+@every_model
 @pytest.mark.sample(4)
 def test_a_value_is_the_sum_of_what_was_written_into_its_row(name):
     checkpoint, trace = traced(name)

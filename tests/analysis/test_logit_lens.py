@@ -49,7 +49,6 @@ MODELS = {
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
-    "latents": ("decoder-only", tiny.DEEPSEEK),
     "hybrid": ("decoder-only", tiny.HYBRID),
     "mamba2": ("decoder-only", tiny.MAMBA2),
     "convolution": ("decoder-only", {**tiny.SHORT, "state_bias": True}),
@@ -68,8 +67,6 @@ MODELS = {
 
 # Model by model: each is made once, by the process that has its tests.
 every_model = pytest.mark.parametrize("name", MODELS, scope="module")
-# Of latents no one matrix leads from a row to keys and values: what splits these is refused there.
-every_model_with_key_matrices = pytest.mark.parametrize("name", [n for n in MODELS if n != "latents"], scope="module")
 
 
 @cache

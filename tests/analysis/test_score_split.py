@@ -6,7 +6,7 @@ import torch
 
 from recipes.handmade_models import induction_by_hand
 from tests import tiny
-from tests.analysis.test_logit_lens import MODELS, every_model_with_key_matrices, traced
+from tests.analysis.test_logit_lens import MODELS, every_model, traced
 from vizformer.analysis import kinds, score_split, site_name, writer_tokens
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
@@ -18,18 +18,12 @@ def sites(trace) -> list[str]:
     return [site for site in found if trace[site].gates is None]
 
 
-def test_latent_attention_is_refused_in_words():
-    checkpoint, trace = traced("latents")
-    with pytest.raises(TraceError, match="latent attention"):
-        a_split(checkpoint, trace, sites(trace)[0])
-
-
 def a_split(checkpoint, trace, site, **options):
     return score_split(checkpoint, trace, site, 1, 2, 1, **options)
 
 
 @pytest.mark.parametrize("against_mean", [False, True])
-@every_model_with_key_matrices
+@every_model
 @pytest.mark.sample(20)
 def test_the_shares_sum_to_the_score(name, against_mean):
     checkpoint, trace = traced(name)
@@ -46,7 +40,7 @@ def test_the_shares_sum_to_the_score(name, against_mean):
         assert split.table.shape == (len(split.queries), len(split.keys))
 
 
-@every_model_with_key_matrices
+@every_model
 @pytest.mark.sample(8)
 def test_what_a_head_wrote_comes_token_by_token(name):
     checkpoint, trace = traced(name)

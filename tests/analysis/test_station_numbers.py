@@ -106,9 +106,7 @@ def test_temperatures_and_neighbours(forward) -> None:
     np.testing.assert_allclose([cosine for _, cosine in near], cosines.topk(3).values.numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options", [tiny.HYBRID, {**tiny.HYBRID, "state_layers": (1,)}, tiny.SHORT, tiny.GPT_OSS, tiny.DEEPSEEK]
-)
+@pytest.mark.parametrize("options", [tiny.HYBRID, {**tiny.HYBRID, "state_layers": (1,)}, tiny.SHORT, tiny.GPT_OSS])
 def test_the_numbers_of_other_mixers_are_the_models_own(options) -> None:
     checkpoint = tiny.checkpoint("decoder-only", **options)
     trace = checkpoint.trace("a cat sat")

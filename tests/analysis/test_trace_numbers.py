@@ -83,7 +83,6 @@ MORE: dict[str, Any] = {
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "state space": ("decoder-only", tiny.MAMBA2),
     "short convolution": ("decoder-only", tiny.SHORT),
-    "latents": ("decoder-only", tiny.DEEPSEEK),
     "sinks": ("encoder-decoder", {"sinks": True}),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),
 }

@@ -35,7 +35,6 @@ KINDS = {
     "deberta": ("encoder-only", tiny.DEBERTA),
     "deberta-v3": ("encoder-only", tiny.DEBERTA_V3),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
-    "deepseek": ("decoder-only", tiny.DEEPSEEK),
     "gemma4-small": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "marian": ("encoder-decoder", tiny.MARIAN),
@@ -81,7 +80,7 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
             ]
             found.append((f"{site} look-up", head_look_up(trace, site, head, last).proof))
             config, layer = checkpoint.model.config, int(site.split(".")[1])
-            one_matrix = config.latent_dim is None and config.kv_layer(layer) == layer  # from the rows to the scores
+            one_matrix = config.kv_layer(layer) == layer  # from the rows to the scores
             if (
                 one_matrix
                 and not site.endswith("cross")

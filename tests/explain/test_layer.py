@@ -78,10 +78,6 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.out_scaled": call.brought,
             f"{kind}.norm": call.after if checkpoint.model.config.norm_order == "post" else call.x,
         }
-        if call.latents:  # whose queries, keys and values are made head by head
-            by_head = {"q": call.q_projected, "k": call.k_projected, "v": call.v}
-            expected |= {f"{kind}.{name}": torch.stack(rows) for name, rows in by_head.items()}
-            expected |= {f"{kind}.{name}": rows for name, rows in call.latents.items()}
     last = "norm" if ends_with_a_norm(checkpoint.model.config, layer) else "add"
     several = checkpoint.model.config.n_streams is not None
     before = f"{layer}.unscaled" if f"{layer}.unscaled" in eager.residuals else f"{layer}.post"

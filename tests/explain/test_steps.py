@@ -97,9 +97,6 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "out_scaled": call.brought[query],
         "add": call.added[query],
         "norm": call.after[query],
-        "absorbed": call.scaled[head][query],
-        **call.latents,
-        **{name: call.latents[name][query] for name in call.latents if name.startswith("asks")},
     }
 
 
@@ -138,7 +135,6 @@ def test_every_proof_holds(variant: str) -> None:
             assert step.proof.direct == (step.key in direct), step.key
 
 
-LATENT = ["latent_down", "latent", "shared_key"]
 DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm"}}
 """Steps whose own numbers the model computed too; the others are proved through what they go into."""
 
@@ -173,10 +169,6 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("scores") + 1, "position")
         place = keys.index("scores") + 1
         keys[place:place] = of_distances(VARIANTS[variant][1].get("disentangled", "none"))
-        if VARIANTS[variant][1].get("latent_dim"):
-            keys.insert(keys.index("weights") + 1, "absorbed")
-            keys[2:2] = LATENT
-            keys[1:1] = ["asks_down", "asks"] if VARIANTS[variant][1].get("latent_query_dim") else []
         if order in ("output", "sandwich"):
             keys.insert(keys.index("add"), "out_norm")
         if VARIANTS[variant][1].get("residual_scale"):
@@ -220,8 +212,6 @@ def test_sums_term_by_term_add_up(variant: str) -> None:
             added = 0.0 if sums.add is None else sums.add[column]
             np.testing.assert_allclose(terms.sum() + added, result[row, column], rtol=1e-12, atol=1e-12)
     terms = set(of_distances(VARIANTS[variant][1].get("disentangled", "none")))
-    if VARIANTS[variant][1].get("latent_dim"):
-        with_sums = with_sums - {"asks_down", "latent_down", "shared_key"} | {"k"}  # a key is put together
     assert with_sums == {"q", "k", "v", "dots", "z", "head_out", "attn_out"} | (
         terms & {"c2p", "relative_k", "relative_q"}
     )

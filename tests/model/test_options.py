@@ -24,8 +24,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "convolution": tiny.SHORT,
     "convolution with biases": {**tiny.SHORT, "state_layers": (0, 1), "state_bias": True, "state_kernel": 6},
     "convolution of one token": {**tiny.SHORT, "state_kernel": 1, "norm_order": "post"},
-    "deepseek": tiny.DEEPSEEK,
-    "deepseek-lite": {**tiny.DEEPSEEK_LITE, "rope_layers": (1,)},
     "umt5": {**tiny.T5, "relative_in_layers": True, "norm_order": "post"},
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},

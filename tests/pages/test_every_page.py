@@ -59,7 +59,6 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
     save(tiny.checkpoint("decoder-only", **tiny.MAMBA2), root / "mamba2")
     save(tiny.checkpoint("decoder-only", **tiny.SHORT), root / "short-convolution")
-    save(tiny.checkpoint("decoder-only", **tiny.DEEPSEEK), root / "latents")
     save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT, layer_input_dim=5), root / "two-widths")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA3N_SHORT), root / "streams")
@@ -148,7 +147,6 @@ def test_no_attention_is_counted_where_there_is_none(open_app, page, part, asked
     ("model", "layer", "reason", "most"),
     [
         # what is asked of one head's matrices, what compares rows of one layer, what takes the logit for a sum
-        ("latents", 0, ("no one matrix", "没有哪一个矩阵"), 1),
         ("shared-keys", 1, ("rows of two layers", "两层的行"), 2),
         ("streams", 1, ("several residual streams", "几条互相预测"), 1),
     ],
@@ -182,14 +180,6 @@ def test_a_layer_says_whose_keys_it_reads(open_app, locale, said, kept):
     assert not any(said in one.value for one in app.caption)
     app = open_app("pages/learn/heads.py", locale=locale, **link("shared-keys", part="groups"))
     assert any(kept in one.value for one in app.caption)
-
-
-@pytest.mark.parametrize(("locale", "said"), [("en-US", "keeps {} numbers a layer"), ("zh-CN", "每层只保留 {} 个数")])
-def test_shared_keys_say_what_latents_keep(open_app, locale, said):
-    app = open_app("pages/learn/heads.py", locale=locale, **link("latents", part="groups"))
-    assert not app.exception
-    n = tiny.DEEPSEEK["latent_dim"] + tiny.DEEPSEEK["rope_dims"]
-    assert any(said.format(n) in one.value for one in app.caption)
 
 
 LACKING = {

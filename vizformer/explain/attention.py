@@ -14,7 +14,6 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.convolution_steps import convolution_head_steps, gather_convolution
-from vizformer.explain.latent_steps import absorbed_step, latent_head_steps
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
@@ -45,10 +44,8 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
         steps = state_head_steps(of_state, _input(of_state), *_source(of_state))
         return [_marked(step, of_state) if _set_by_hand(step.key, of_state) else step for step in steps]
     o = gather(checkpoint, trace, site, head, query)
-    latent = o.latents is not None
-    made = latent_head_steps(o, *_source(o)) if latent else [*_projections(o), *qk_norm_steps(o), *value_norm_steps(o)]
-    absorbed = [absorbed_step(o)] if latent else []
-    steps = [_input(o), *made, *rotation_steps(o), *weight_steps(o), *absorbed, *mixing_steps(o)]
+    made = [*_projections(o), *qk_norm_steps(o), *value_norm_steps(o), *rotation_steps(o)]
+    steps = [_input(o), *made, *weight_steps(o), *mixing_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
 
 

@@ -10,7 +10,6 @@ from numpy import ndarray
 from vizformer.explain import disentangled_steps, latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
-from vizformer.explain.latent_steps import latent_projections
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
@@ -22,7 +21,6 @@ from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, bias_of, linear_cod
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
-from vizformer.model.latent_attention import LatentAttention
 
 
 def attention_sublayer(
@@ -44,15 +42,12 @@ def attention_sublayer(
     name, whose keys and values this one reads.
     """
     record = at.trace[site]
-    h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_key
+    h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     dtype, short = at.dtype, is_half(at.dtype)
-    if isinstance(attention, LatentAttention):
-        made, qh, kh, vh = latent_projections(at, attention, site, angles, slowed, theta)
-    else:
-        made, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta, lender)
+    made, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta, lender)
     yield from made
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
-    n_q, n_k, d_value = qh.shape[1], kh.shape[1], attention.d_head
+    n_q, n_k = qh.shape[1], kh.shape[1]
     if short:  # on from what the model wrote
         qh, kh, vh = (float64(t) for t in (record.q, record.k, record.v))
     if kv != h:
@@ -200,7 +195,7 @@ def attention_sublayer(
         if closed is None
         else N_("The pieces go back into one row, and each number through a gate of its own, which opens from 0 to 1."),
         r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
-        rf"[1, {h}, {n_q}, {d_value}] \to [1, {n_q}, {h * d_value}]",
+        rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {h * d_head}]",
         r"\mathrm{concat}",
         joined,
         "joined = z.transpose(0, 1).flatten(1)"

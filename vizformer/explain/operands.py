@@ -12,14 +12,12 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
-from vizformer.explain.latent_numbers import LatentNumbers
 from vizformer.explain.norms import added_sizes, brought, normalise, of_size_one, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import Slowing, angles, slowing, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
-from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Norm
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
@@ -40,12 +38,6 @@ class Operands:
     distances: Slopes | Buckets | DistanceTerms | None = (
         None  # what tells the scores how far keys are; None where nothing does
     )
-    latents: LatentNumbers | None = None  # of latent attention, all heads
-
-    @property
-    def of_latents(self) -> LatentNumbers:
-        assert self.latents is not None
-        return self.latents
 
     @property
     def dtype(self) -> torch.dtype:
@@ -74,11 +66,6 @@ class Operands:
     @property
     def d_head(self) -> int:
         return self.site.attention.d_head
-
-    @property
-    def d_key(self) -> int:
-        """How wide a query and a key are: d_head, but in latent attention."""
-        return self.site.attention.d_key
 
     @property
     def d_model(self) -> int:
@@ -157,19 +144,17 @@ class Operands:
 
     def projection_sizes(self, letter: str) -> ndarray | float:
         """The size of the terms behind q, k or v; 0 where a norm or a rotation comes after them."""
-        if self.latents is not None:
-            return self.latents.value_sizes(self.head) if letter == "V" else 0.0
         if not self.is_half or (letter != "V" and self.last) or (letter == "V" and self.value_eps is not None):
             return 0.0
         return sizes(self.x if letter == "Q" else self.source, *self.head_columns(letter))
 
     @cached_property
     def q_projected(self) -> Float[ndarray, " d_head"]:
-        return self._project(self.x, "Q") if self.latents is None else self.latents.q[self.head, self.query]
+        return self._project(self.x, "Q")
 
     @cached_property
     def k_projected(self) -> Float[ndarray, "n_k d_head"]:
-        return self._project(self.source, "K") if self.latents is None else self.latents.k[self.head]
+        return self._project(self.source, "K")
 
     @property
     def value_eps(self) -> float | None:
@@ -213,7 +198,7 @@ class Operands:
 
     @cached_property
     def v_projected(self) -> Float[ndarray, "n_k d_head"]:
-        return self._project(self.source, "V") if self.latents is None else self.latents.v[self.head]
+        return self._project(self.source, "V")
 
     def _set_cells(self, name: str, rows: ndarray) -> ndarray:
         """What was set by hand of the keys or values: where they were made, and where they are read."""
@@ -398,7 +383,4 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
         distances = position_bias(model, stack, layer) or distance_terms(model, stack, layer, n_q)
     slowed = slowing(config, layer) if turned else None
     theta = config.theta(layer)
-    o = Operands(trace, found, record, head, query, turns, slowed, theta, distances)
-    if isinstance(found.attention, LatentAttention):
-        return replace(o, latents=LatentNumbers(found.attention, o.source))
-    return o
+    return Operands(trace, found, record, head, query, turns, slowed, theta, distances)

@@ -20,7 +20,7 @@ def rotation_steps(o: Operands) -> list[Step]:
     if o.angles is None:
         return []
     i, pairs = o.query, o.angles.shape[1]
-    partial = 2 * pairs < o.d_key
+    partial = 2 * pairs < o.d_head
     query_text = (
         N_(
             "Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
@@ -30,7 +30,7 @@ def rotation_steps(o: Operands) -> list[Step]:
             turned=2 * pairs,
             pairs=pairs,
             position=i,
-            rest=o.d_key - 2 * pairs,
+            rest=o.d_head - 2 * pairs,
         )
         if partial
         else N_(

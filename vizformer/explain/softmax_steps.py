@@ -176,18 +176,18 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
     scaled = edit is None or site not in edit.unscaled
     temperature = 1.0 if edit is None else edit.temperatures.get(site, 1.0)
     own = o.site.attention.own_scale if scaled else None
-    terms = terms_under_root(o.distances, own, o.d_key) if scaled else 0
+    terms = terms_under_root(o.distances, own, o.d_head) if scaled else 0
     divided = terms > 0
     factor = own if own not in (None, 1) and not divided else None
     several = rf"{terms} \cdot " if terms > 1 else ""
-    divisors = ([rf"\sqrt{{{several}{o.d_key}}}"] if divided else []) + (
+    divisors = ([rf"\sqrt{{{several}{o.d_head}}}"] if divided else []) + (
         [f"{temperature:g}"] if temperature != 1 else []
     )
     product = "dots" if factor is None else f"dots * {factor!r}"
     code = " / ".join(
         [
             product,
-            *([f"math.sqrt({terms * o.d_key})"] if divided else []),
+            *([f"math.sqrt({terms * o.d_head})"] if divided else []),
             *([f"{temperature!r}"] if temperature != 1 else []),
         ]
     )
@@ -195,11 +195,11 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
         N_(
             "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
             "with the width of the head, which would make softmax all-or-nothing.",
-            d_head=o.d_key,
-            root=f"{np.sqrt(o.d_key):.4g}",
+            d_head=o.d_head,
+            root=f"{np.sqrt(o.d_head):.4g}",
         )
         if terms == 1
-        else several_terms_text(terms, o.d_key)
+        else several_terms_text(terms, o.d_head)
         if divided
         else own_scale_text(own)
         if own is not None

@@ -36,7 +36,6 @@ class Attention(nn.Module):
         """A layer without `own_keys` reads the keys and values of an earlier one: it has no matrices for them."""
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
-        self.d_key = self.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
         self.scoring = Scoring.of(config)
         self.sinks = nn.Parameter(torch.zeros(self.n_heads)) if config.sinks else None

@@ -12,7 +12,6 @@ from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.embedding import embedding_table
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
-from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.layer_input import LayerInput
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.positions import bucket_bias
@@ -61,7 +60,7 @@ class Block(nn.Module):
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local, self.keys_of = windowed, turned, local, keys_of
-        attention: type[Attention] = Attention if config.latent_dim is None else LatentAttention
+        attention: type[Attention] = Attention
         if state:
             attention = {"delta": GatedDeltaRule, "space": StateSpace, "convolution": ShortConvolution}[
                 config.state_rule

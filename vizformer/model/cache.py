@@ -14,8 +14,7 @@ class Cache:
     Self-attention appends the new positions' keys and values; cross-attention projects the encoder's memory once.
     The bytes grow with the length: 2 * n_layers * n_kv_heads * d_head * n numbers per sequence for self-attention.
     Layers that keep a state have one of [b, n_heads, d_key, d_value] and the last inputs of their short convolution [b,
-    channels, kernel - 1] instead, whose bytes do not grow.  Latent attention has the turned part of the keys, one for all
-    heads, and in the place of the values the latents: n_layers * (rope_dims + latent_dim) * n numbers.  Layers that read the
+    channels, kernel - 1] instead, whose bytes do not grow.  Layers that read the
     keys and values of an earlier one add nothing.
     """
 

@@ -25,14 +25,6 @@ def no_softmax(site: str) -> TraceError:
     )
 
 
-def no_one_matrix() -> TraceError:
-    """What is said of latent attention where something is asked of the matrices of one head."""
-    return TraceError(
-        "This model makes keys and values of a latent, a short vector with a norm of its own: no one matrix leads from the "
-        "rows to them. Choose a model without latent attention for this."
-    )
-
-
 def other_rows(site: str, layer: int) -> TraceError:
     """What is said of a layer that reads the keys of an earlier one, where queries and keys are to be of the same rows."""
     return TraceError(

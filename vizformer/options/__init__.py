@@ -49,10 +49,7 @@ class Options(
 
     @property
     def kv_numbers(self) -> int:
-        """Numbers that a cache keeps of a token in a layer of attention: its keys and values, or its latent and what rope
-        turns."""
-        if self.latent_dim is not None:
-            return self.latent_dim + self.turned_dims
+        """Numbers that a cache keeps of a token in a layer of attention: its keys and values."""
         return 2 * self.kv_heads * self.d_head
 
     def rules(self) -> Iterator[Message]:
@@ -103,13 +100,6 @@ class Options(
                     "wide_layers: with positions='rope' all others must be rope_local_layers, of heads of an even width, "
                     "and all layers turn"
                 )
-        if self.latent_dim is not None and (self.positions != "rope" or self.turned_dims >= self.d_head):
-            yield N_(
-                "latent_dim={value}: latent attention turns a part of each key, give positions='rope' and rope_dims below "
-                "d_head={d_head}",
-                value=self.latent_dim,
-                d_head=self.d_head,
-            )
         if self.score_cap is not None and (self.positions == "alibi" or self.has_relative_bias or not one_stack):
             yield N_(
                 "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "

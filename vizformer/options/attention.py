@@ -49,11 +49,6 @@ class AttentionOptions(CommonOptions):
             value: a head that finds nothing can give its weight away (Xiao et al. 2023; gpt-oss).
         attention_gate: what a head has mixed is multiplied, number by number, by sigmoid(x W_gate) before W_O (Qiu et al.
             2025, "Gated Attention for Large Language Models"; Qwen3-Next).
-        latent_dim: keys and values of all heads are made of one vector of this width for each token, the latent, and rope
-            turns only a part of each key that all heads share, its first rope_dims numbers (DeepSeek-AI 2024,
-            "DeepSeek-V2", section 2.1; `vizformer.model.latent_attention`); None: they are made of the residual stream.
-        latent_query_dim: likewise of the queries, which then have a latent of their own; None: they have none.
-        latent_value_dim: how wide a value is in such a model; None: d_head.
         kv_layers: for every layer the number of the layer whose keys and values it reads, its own or that of an earlier one,
             so that a cache keeps those of fewer layers (Brandon et al. 2024, "Reducing Transformer Key-Value Cache Size with
             Cross-Layer Attention"; Gemma 3n, whose last layers read those of the last layer before them that has the same
@@ -82,9 +77,6 @@ class AttentionOptions(CommonOptions):
     attention_bias: AttentionBias = "same"
     sinks: bool = False
     attention_gate: bool = False
-    latent_dim: Count | None = None
-    latent_query_dim: Count | None = None
-    latent_value_dim: Count | None = None
     kv_layers: Layers | None = None
     state_layers: Layers | None = None
     state_rule: StateRule = "delta"
@@ -108,11 +100,6 @@ class AttentionOptions(CommonOptions):
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.depth) if self.sliding_layers is None else self.sliding_layers)
-
-    @property
-    def d_value(self) -> int:
-        """How wide a value of attention is: d_head, but in latent attention."""
-        return self.latent_value_dim or self.d_head
 
     def has_qk_norm(self, layer: int) -> bool:
         """Whether the queries and keys of a layer are normalised."""
@@ -235,12 +222,6 @@ class AttentionOptions(CommonOptions):
                 "Each head has a sink: a learned score that takes a share of the softmax and carries no value, so that the "
                 "weights of the tokens sum to less than 1."
             )
-        if self.latent_dim is not None:
-            yield N_(
-                "The keys and values of all heads are made of one short vector for each token, the latent, of {n} numbers: "
-                "it is what a cache keeps.",
-                n=self.latent_dim,
-            )
         if self.kv_heads != self.n_heads:
             yield N_(
                 "{kv_heads} key/value heads serve them: {group} query heads share one.",
@@ -263,16 +244,6 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.n_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
-        if self.latent_dim is None:
-            for name in ("latent_query_dim", "latent_value_dim"):
-                if getattr(self, name) is not None:
-                    yield N_("{name} without latent_dim: give both, or leave it out", name=name)
-        else:
-            for name in ("n_kv_heads", "state_layers", "qk_norm", "sinks", "attention_gate", "score_cap", "value_norm"):
-                if getattr(self, name):
-                    yield N_("{name}: latent attention (latent_dim) has none, leave it out", name=name)
-            if self.architecture != "decoder-only":
-                yield N_("latent_dim: only a decoder alone has latent attention, leave it out")
         yield from self._rules_of_shared_layers()
         yield from self._rules_of_wide_layers()
         for name in self.state_options:
@@ -331,10 +302,10 @@ class AttentionOptions(CommonOptions):
     def _rules_of_shared_layers(self) -> Iterator[Message]:
         if self.kv_layers is None:
             return
-        if self.architecture != "decoder-only" or self.latent_dim is not None or self.state_layers is not None:
+        if self.architecture != "decoder-only" or self.state_layers is not None:
             yield N_(
-                "kv_layers: only a decoder alone whose layers all have attention, and no latents, shares keys and values "
-                "between layers; leave it out"
+                "kv_layers: only a decoder alone whose layers all have attention shares keys and values between layers; "
+                "leave it out"
             )
         elif (
             len(self.kv_layers) != self.depth
@@ -368,10 +339,8 @@ class AttentionOptions(CommonOptions):
             return
         if self.wide_layers is None or self.wide_head_dim is None or self.wide_kv_heads is None:
             yield N_("wide_layers, wide_head_dim and wide_kv_heads belong together: give all or none")
-        elif self.architecture != "decoder-only" or self.latent_dim is not None or self.state_layers is not None:
-            yield N_(
-                "wide_layers: only a decoder alone whose layers all have attention, and no latents, has such layers"
-            )
+        elif self.architecture != "decoder-only" or self.state_layers is not None:
+            yield N_("wide_layers: only a decoder alone whose layers all have attention has such layers")
         elif not are_layers(self.wide_layers, self.depth) or len(self.wide_layers) == self.depth:
             yield N_(
                 "wide_layers={value}: must be numbers of layers in order, from 0 to {last}, and not of all; where all are "
@@ -417,15 +386,6 @@ class AttentionOptions(CommonOptions):
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
         if self.attention_gate:
             yield N_("what a head has mixed goes through a gate of its own before W_O")
-        if self.latent_dim is not None:
-            yield N_(
-                "latent attention: keys and values of all heads are made of {n} numbers for each token",
-                n=self.latent_dim,
-            )
-        if self.latent_query_dim is not None:
-            yield N_("the queries of all heads are made of {n} numbers for each token", n=self.latent_query_dim)
-        if self.latent_value_dim is not None:
-            yield N_("values are {n} numbers wide", n=self.latent_value_dim)
         for of in sorted({self.kv_layer(layer) for layer in self.shared_kv_layers}):
             yield N_(
                 "keys and values of layer {of} are read by later layers too, which make none (layers: {layers})",

@@ -38,7 +38,6 @@ from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.block import Block
 from vizformer.model.input_check import row_at
-from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
@@ -256,10 +255,6 @@ class _Ways(Backward):
 
 def _written(checkpoint: Checkpoint, o: Operands, side: Side | Literal["value"], row: int, known: _Known) -> Written:
     """What every writer of a row has of a query, key or value: the ways back from its numbers, and what they meet."""
-    if isinstance(o.site.attention, LatentAttention):
-        raise TraceError(
-            "Queries, keys and values of latent attention are not split by what was written into their rows."
-        )
     letter, made = side[0].upper(), o.site if side == "query" else o.site.maker
     weight, bias = o.head_columns(letter)  # [d_model, d_head]
     onwards, constant = np.eye(weight.shape[1]), np.zeros(weight.shape[1])

@@ -62,8 +62,8 @@ def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
 def _start(checkpoint: Checkpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
     start = start_of(checkpoint, [patch.tensor for patch in run])
     config = checkpoint.model.config
-    if row is None or not start.later or config.state_layers is not None or config.latent_dim is not None:
-        return start  # the trace has neither states at each token nor latents
+    if row is None or not start.later or config.state_layers is not None:
+        return start  # the trace has no states at each token
     at = [first if (place := _position(patch)) is None else place for patch in run]
     return start._replace(position=min([row, *at]))
 

@@ -16,7 +16,6 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.model import Patch, Trace
-from vizformer.model.latent_attention import LatentAttention
 
 MOST = 12
 LEAST = 0.02  # of the largest edge: what is smaller is not drawn
@@ -146,9 +145,8 @@ class _Search:
         return float64(record.of_queries(head.row, head.row + 1).pattern(at)[0])
 
     def splits(self, head: Node) -> bool:
-        """Whether what a head reads is linear in the row: not behind a convolution, and not behind the norm of a latent."""
-        latent = isinstance(attention_at(self.checkpoint, head.place), LatentAttention)
-        return self.trace[head.place].gates is None and not latent
+        """Whether what a head reads is linear in the row: not behind a convolution."""
+        return self.trace[head.place].gates is None
 
     def parts(self, key: _Key, edge: _Open) -> bool:
         """Gives the heads that have written much of a token's row edges of their own; whether there are such."""

@@ -25,7 +25,6 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model.block import Block, Stack
 from vizformer.model.mixing import mix
-from vizformer.model.records import no_one_matrix
 from vizformer.model.trace import Trace
 
 Incoming = Callable[[slice, list[Tensor], Tensor], Tensor]
@@ -60,8 +59,6 @@ class ModelGraph:
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
                 "written (pre-norm), and whose layers are in memory. Choose such a model."
             )
-        if config.latent_dim is not None:
-            raise no_one_matrix()
         if config.wide_layers is not None or config.value_norm:
             raise TraceError(
                 "Edges are not followed in models whose layers have heads of two widths, or whose values are normalised. "

@@ -21,7 +21,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
 from vizformer.model.norms import Norm, OffsetRMSNorm
-from vizformer.model.records import no_one_matrix, no_softmax
+from vizformer.model.records import no_softmax
 from vizformer.model.transformer import Transformer
 
 
@@ -75,8 +75,6 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     attention = block.self_attention
     if checkpoint.model.config.has_state(layer):
         raise no_softmax(f"{kind}.{layer}.self")
-    if checkpoint.model.config.latent_dim is not None:
-        raise no_one_matrix()
     shared = attention.n_heads // attention.n_kv_heads
     maker = blocks[checkpoint.model.config.kv_layer(layer)]  # of its keys and values
     lent = maker.self_attention

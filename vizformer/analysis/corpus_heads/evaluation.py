@@ -59,7 +59,7 @@ def make_report(
     config = checkpoint.model.config
     copying = {}
     if checkpoint.has_head:
-        with suppress(TraceError):  # of latent keys and values, and of a state, no one matrix is known
+        with suppress(TraceError):  # of a state no one matrix is known
             copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
     kinds = {
         kind: kind_report(

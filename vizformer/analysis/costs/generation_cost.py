@@ -22,8 +22,7 @@ FLOAT_BYTES = 4
 @dataclass(frozen=True)
 class Multiplications:
     attention: int = 0  # q k^T and pattern v, which grow with the length of the text; beside a state, all that it takes
-    # W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution, of latent attention all that
-    # makes keys and values of latents
+    # W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution
     projections: int = 0
     feedforward: int = 0  # W_in, W_out and, where it is gated, W_gate
     unembedding: int = 0  # the logits, with what the head does before them
@@ -110,8 +109,7 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
     2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers that
-    keep a state `state_bytes` is kept in their place, and layers that read those of an earlier one keep none; in latent
-    attention it is latent_dim + rope_dims numbers a layer and token.
+    keep a state `state_bytes` is kept in their place, and layers that read those of an earlier one keep none.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
     numbers = sum(own.kv_numbers * count for own, count, makes_keys in _kinds_of_layers(config) if makes_keys)
@@ -185,30 +183,10 @@ def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> 
 def attention_cost(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
     """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head; with a
     gate 3 * n_q * n_heads."""
-    if config.latent_dim is not None:
-        return _latent_attention(config, queries, keys, projected)
     width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
     return Multiplications(
         attention=2 * queries * keys * width,
         projections=config.d_model * ((2 + config.attention_gate) * queries * width + 2 * projected * kv_width),
-    )
-
-
-def _latent_attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
-    """n_q * n_k * n_heads * (d_head + d_value), the matrices of the new rows, and those that make the keys and values of all
-    rows of their latents: n_k * latent_dim * n_heads * (d_head - rope_dims + d_value).
-
-    One query that looks at a cache makes no keys and no values, but compares with the latents themselves
-    (`vizformer.model.latent_attention`): n_k * n_heads * (2 * latent_dim + rope_dims), with the same matrices once.
-    """
-    latent, heads, d_value, turned = config.latent_dim or 0, config.n_heads, config.d_value, config.turned_dims
-    made, rank = heads * (config.d_head - turned + d_value), config.latent_query_dim
-    asked = config.d_model * heads * config.d_head if rank is None else rank * (config.d_model + heads * config.d_head)
-    rows = projected * config.d_model * config.kv_numbers + queries * (asked + config.d_model * heads * d_value)
-    absorbed = queries == 1 < keys
-    compared = 2 * latent + turned if absorbed else config.d_head + d_value
-    return Multiplications(
-        attention=queries * keys * heads * compared, projections=rows + (queries if absorbed else keys) * latent * made
     )
 
 

@@ -8,7 +8,6 @@ from vizformer.config import ModelConfig
 from vizformer.errors import ConfigError
 from vizformer.model.attention import Attention
 from vizformer.model.initialisation import without_memory
-from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.transformer import count_parameters
 
 
@@ -97,14 +96,11 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     """The cache at `length` tokens (and, with an encoder, `memory` source tokens), and the model's size.
 
     An encoder-only model has no cache: it writes nothing, and computes every position once.  Counted is then a decoder
-    with as many layers of the same shape.  What makes keys and queries of distances (DeBERTa) stays as it is;
-    of latent attention one with heads of the same width is counted, whose keys and values are made of the rows.
+    with as many layers of the same shape.  What makes keys and queries of distances (DeBERTa) stays as it is.
 
     Source: Shazeer 2019, "Fast Transformer Decoding"; Ainslie et al. 2023, "GQA".
     """
     plain = config.without_distances()
-    if config.latent_dim is not None:
-        config = plain = replace(plain, latent_dim=None, latent_query_dim=None, latent_value_dim=None)
     shared = replace(plain, n_kv_heads=n_kv_heads, wide_kv_heads=None if plain.wide_layers is None else n_kv_heads)
     decoder = shared
     if config.architecture == "encoder-only":
@@ -133,6 +129,5 @@ def _model_parameters(config: ModelConfig) -> int:
 
 @lru_cache(maxsize=256)
 def _layer_parameters(config: ModelConfig) -> int:
-    attention = Attention if config.latent_dim is None else LatentAttention
     with without_memory():
-        return sum(parameter.numel() for parameter in attention(config).parameters())
+        return sum(parameter.numel() for parameter in Attention(config).parameters())

@@ -111,8 +111,7 @@ class Activations:
 def activations(config: ModelConfig, n: int) -> Activations:
     """Without dropout, whose masks would be added, and without embeddings and logits.
 
-    Per token of a layer: attention d (input) + (n_heads + 2 n_kv) d_head (q, k, v) + n_heads d_head (input of W_O), in
-    latent attention 2 n_heads d_head (q, k) + 2 n_heads d_value (v, input of W_O) and twice the latents (their norms);
+    Per token of a layer: attention d (input) + (n_heads + 2 n_kv) d_head (q, k, v) + n_heads d_head (input of W_O);
     feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Cross-attention
     adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
     (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O); a short convolution
@@ -122,10 +121,6 @@ def activations(config: ModelConfig, n: int) -> Activations:
     for every attention.  Layers that read the keys of an earlier one keep none of their own.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
-    if config.latent_dim is not None:
-        heads = 2 * (
-            config.n_heads * (config.d_head + config.d_value) + config.latent_dim + (config.latent_query_dim or 0)
-        )
     numbers = 4 if config.feedforward == "gated" else 2
     attention, feedforward, norm = d + heads, d + numbers * config.d_ff, 0 if config.norm_order == "none" else d
     cross = config.architecture == "encoder-decoder"

@@ -15,7 +15,7 @@ from vizformer.explain.site import Site, find_site
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_
-from vizformer.model.records import no_one_matrix, other_rows
+from vizformer.model.records import other_rows
 from vizformer.model.trace import Trace
 
 
@@ -99,15 +99,13 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     """(x W_Q + b_Q)(y W_K + b_K)^T = x M y^T + x W_Q b_K^T + b_Q W_K^T y^T + b_Q b_K^T, with M = W_Q W_K^T.
 
     Raises:
-        TraceError: no such site or head; latent attention; keys of another layer.
+        TraceError: no such site or head; keys of another layer.
         ValueError: cross-attention.
 
     Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (the QK circuit).
     """
     found_at, record = _self_site(checkpoint, trace, site), trace[site]
     attention = found_at.attention
-    if checkpoint.model.config.latent_dim is not None:
-        raise no_one_matrix()
     d_head = attention.d_head
     W_Q, b_Q = _columns(attention.W_Q, head, d_head)
     W_K, b_K = _columns(attention.W_K, record.kv_head(head), d_head)

@@ -5,7 +5,6 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import kinds
 from vizformer.analysis.costs import head_sharing
-from vizformer.analysis.costs.generation_cost import cache_bytes
 from vizformer.analysis.costs.head_sharing import SharingCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
@@ -74,9 +73,6 @@ def draw(subject: Subject) -> None:
     cache = lab.text("cache", tokens=counts.tokens(n))
     heads, name, token, parameters = lab.columns("heads", "name", "token", "parameters")
     st.html(table.to_html((heads, name, cache, token, parameters), rows))
-    if config.latent_dim is not None:
-        kept = labels.size(cache_bytes(config, 1))
-        lab.note("latent", numbers=config.kv_numbers, bytes=kept)
     if config.shared_kv_layers:
         lab.note("layers", made=config.n_kv_layers, n=config.depth)
     if config.architecture == "encoder-only":

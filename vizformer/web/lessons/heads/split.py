@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
     lesson.formula(
         rf"\mathrm{{out}} = [z_0; \dots; z_{{h-1}}]\, W_O{biased} = \sum_{{h}} z_h W_O^{{(h)}}{biased}",
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
-        code=f"parts = [z[h] @ W_O[h * {config.d_value} : (h + 1) * {config.d_value}] for h in range({config.n_heads})]\n"
+        code=f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
         f"out = sum(parts){biased}",
         given={"z": cut.z.reshape(config.n_heads, -1), **output_matrix(subject.checkpoint, subject.trace, site)},
     )
@@ -103,13 +103,11 @@ def _shapes(config: ModelConfig) -> None:
 def shapes(config: ModelConfig) -> tuple[str, ...]:
     """The numbers of heads, and the shapes of the matrices of one attention, rows × columns."""
     d, d_head, heads, groups = config.d_model, config.d_head, config.n_heads, config.kv_heads
-    asks, latent, own = config.latent_query_dim or d, config.latent_dim, d_head - config.turned_dims
-    keys = f"{d} × {groups * d_head}"
     return (
         f"{heads}, {groups}",
-        f"{asks} × {d_head}",
-        f"{asks} × {heads * d_head}",
-        keys if latent is None else f"{latent} × {heads * own}, {latent} × {heads * config.d_value}",
-        f"n × {heads * config.d_value}",
-        f"{heads * config.d_value} × {d}",
+        f"{d} × {d_head}",
+        f"{d} × {heads * d_head}",
+        f"{d} × {groups * d_head}",
+        f"n × {heads * d_head}",
+        f"{heads * d_head} × {d}",
     )
