@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from streamlit.runtime.context import ContextProxy
 
 from tests.bundled import load
 from tests.pages.conftest import Open
@@ -75,3 +76,17 @@ def _drawing(app) -> dict[str, str]:
     assert not app.exception
     [found] = [one.proto for one in app.get("bidi_component") if one.proto.component_name == "vizformer_whole_model"]
     return json.loads(found.json)
+
+
+@pytest.mark.parametrize(("locale", "title"), [("en-US", "Query, key, value"), ("zh-CN", "查询、键、值")])
+def test_the_browser_is_asked_for_its_language_once_in_a_run(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, locale: str, title: str
+) -> None:
+    asked, told = list[str](), ContextProxy.locale.fget
+    monkeypatch.setattr(ContextProxy, "locale", property(lambda self: asked.append(told(self)) or told(self)))
+    app = open_app(PAGE, locale=locale, model="zh-en", text="他喜欢猫。")
+    assert app.title[0].value == title
+    assert 1 <= len(asked) <= 2  # (and one that asks with which model this reader begins)
+    asked.clear()
+    app.run()
+    assert len(asked) <= 1

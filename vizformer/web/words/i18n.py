@@ -8,6 +8,7 @@
 The language is the one the link asks for, else the browser's, else English.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
@@ -24,13 +25,28 @@ SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
 """The language in which files are made outside of a page, for a reader who was on one."""
 
 
+class _Run(threading.local):
+    """What the browser of this thread's run asks for: hundreds of texts are shown in a run."""
+
+    context: object = None
+    code = SOURCE
+
+
+_RUN = _Run()
+
+
 def language() -> str:
     """The code of the reader's language ("en", "zh_CN"). Outside a page there is no reader: English, or `SPEAKING`."""
     if code := SPEAKING.get():
         return code
-    if get_script_run_ctx(suppress_warning=True) is None:
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
         return SOURCE
-    return state.view().lang or match(st.context.locale) or SOURCE
+    if code := state.view().lang:
+        return code
+    if context is not _RUN.context:
+        _RUN.context, _RUN.code = context, match(st.context.locale) or SOURCE
+    return _RUN.code
 
 
 def _(text: str, /, **values: object) -> str:
