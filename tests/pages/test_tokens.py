@@ -14,7 +14,6 @@ from tests.pages.reading import run, tables
 from vizformer.analysis.vectors.contextual import contexts
 from vizformer.analysis.vectors.embeddings import directions, neighbours, norms
 from vizformer.analysis.vectors.senses import sense_gap
-from vizformer.analysis.vectors.signal_tokens import drawn_cat, patch_tokens, patches
 from vizformer.analysis.vectors.word_vectors import read_word_vectors
 from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
@@ -24,7 +23,7 @@ from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
 CAT, DOG = "我有一只猫。", "我有一只狗。"
-PARTS = ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms", "signals")
+PARTS = ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms")
 
 
 def html(app: Any) -> str:
@@ -352,17 +351,6 @@ def test_a_sentence_without_a_word_of_the_table_is_shown_others(open_app: Open) 
     assert not app.exception
     assert not app.error
     assert any("No word of the sentence" in caption.value for caption in app.caption)
-
-
-def test_a_patch_is_a_row_and_its_token_the_row_times_the_matrix(open_app: Open) -> None:
-    app = open_app(PAGE, part="signals", text=CAT, dials="tokens.patch:4~tokens.chosen:14")
-    assert not app.error
-    cut = patches(drawn_cat(24), 4)
-    __, rows = patch_tokens(cut, 256, 0)
-    done = run(app.code[0].value)
-    np.testing.assert_allclose(done["p"], cut[14], atol=1e-5)
-    assert float(done["x_0"]) == pytest.approx(rows[14, 0], abs=1e-3)
-    assert "36" in html(app)  # tokens of this picture
 
 
 @pytest.mark.sweep

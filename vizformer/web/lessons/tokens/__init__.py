@@ -5,7 +5,6 @@ from vizformer.web.lessons.tokens import (
     lengths,
     merges,
     neighbours,
-    signals,
     table_row,
     tokenizers,
     word_vectors,
@@ -19,5 +18,4 @@ PARTS = (
     word_vectors.lab,
     contexts.lab,
     lengths.lab,
-    signals.lab,
 )
