@@ -6,48 +6,11 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.costs import generation_cost
-from vizformer.analysis.costs.head_sharing import layer_cost, possible_groups, possible_heads, sharing_cost, with_heads
+from vizformer.analysis.costs.head_sharing import possible_groups, sharing_cost
 from vizformer.config import ModelConfig
 from vizformer.model import Cache, Transformer, count_parameters
 
 BASE = ModelConfig.preset("transformer-base")
-
-
-@pytest.mark.parametrize("options", [{}, tiny.LLAMA, {"head_dim": 6}])
-def test_a_layer_is_its_share_of_a_pass(options: dict[str, object]) -> None:
-    config = tiny.config("encoder-only", **options)
-    found, whole = layer_cost(config, 9), generation_cost.encoder_pass(config, 9)
-    assert found.projections * config.n_encoder_layers == whole.projections
-    assert found.products * config.n_encoder_layers == whole.attention
-    attention = Transformer(config).encoder.layers[0].self_attention
-    assert found.parameters == sum(p.numel() for p in attention.parameters())
-    assert found.model_parameters == sum(p.numel() for p in Transformer(config).parameters())
-
-
-def test_the_formulas_of_the_lesson() -> None:
-    found = layer_cost(BASE, 10)
-    assert found.projections == 4 * 10 * 512**2
-    assert found.products == 2 * 10**2 * 512
-    assert found.exponentials == 8 * 10**2
-    assert found.d_head == 64
-
-
-def test_cutting_finer_costs_maps_only() -> None:
-    costs = [layer_cost(with_heads(BASE, h), 7) for h in possible_heads(BASE)]
-    assert [one.n_heads for one in costs] == [1, 2, 4, 8, 16, 32, 64]
-    assert len({(one.projections, one.products, one.parameters, one.model_parameters) for one in costs}) == 1
-    assert [one.exponentials for one in costs] == [h * 49 for h in (1, 2, 4, 8, 16, 32, 64)]
-
-
-def test_cuts_that_are_possible() -> None:
-    config = tiny.config("decoder-only", **tiny.LLAMA)  # width 16, rotary: heads of an even width
-    assert possible_heads(config) == (1, 2, 4, 8)
-    assert possible_heads(tiny.config("encoder-only")) == (1, 2, 4, 8, 16)
-    assert possible_heads(tiny.config("encoder-only", d_model=18, n_heads=3)) == (1, 2, 3)
-    wide = tiny.config("encoder-only", head_dim=6)  # 4 heads of 6 in a model of 16
-    assert {with_heads(wide, h).n_heads * with_heads(wide, h).d_head for h in possible_heads(wide)} == {24}
-    assert with_heads(config, 8).kv_heads == 8
 
 
 def test_groups_divide_the_heads() -> None:

@@ -98,17 +98,6 @@ def test_heads_that_cannot_be_shared() -> None:
         figures.shared_heads(8, 3)
 
 
-def test_costs_are_exact_and_marked() -> None:
-    counts = {"projections": np.array([10**12 + 1] * 3), "exponentials": np.array([1, 2, 4])}
-    figure = figures.head_costs([1, 2, 4], counts, at=4)
-    assert figure.data[0].y.tolist() == [10**12 + 1] * 3  # float32 would round them
-    assert figure.data[1].y.tolist() == [1, 2, 4]
-    assert figure.layout.shapes[0].x0 == 2
-    assert figure.layout.xaxis.ticktext == ("1", "2", "4")
-    with pytest.raises(ValueError, match="do not fit"):
-        figures.head_costs([1], counts, at=1)
-
-
 def test_variances_before_and_after() -> None:
     figure = figures.variance_growth([1, 4, 16], np.array([1.1, 3.9, 16.5]), at=4)
     line, measured, divided = figure.data

@@ -14,13 +14,12 @@ from vizformer.analysis.causes.ablation import parts_of, without
 from vizformer.analysis.causes.asked_prompts import read_rows
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import bundled_set
-from vizformer.analysis.costs.head_sharing import layer_cost, sharing_cost, with_heads
+from vizformer.analysis.costs.head_sharing import sharing_cost
 from vizformer.analysis.heads.minimal_pairs import minimal_pair
 from vizformer.analysis.heads.pronouns import reference_shift
 from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
 from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.analysis.heads.telling_head import find_telling_head
-from vizformer.model import Transformer
 from vizformer.web.lessons.heads import all_heads
 from vizformer.web.lessons.heads.reference import SET, last_clause
 from vizformer.web.lessons.heads.sentences import PAIRS
@@ -125,40 +124,6 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
-def test_costs_are_counted(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, part="cost", model=model, text=TEXTS[model], dials="heads.n:512~heads.h:2")
-    assert not app.exception
-    config = load(model).model.config
-    rows = {int(row[0]): row for row in tables(app)[0]}
-    assert set(rows) >= {1, 2, 4, 8}
-    for heads in (1, 2, 8):
-        cost = layer_cost(with_heads(config, heads), 512)
-        assert number(rows[heads][2]) == cost.projections + cost.products
-        assert number(rows[heads][3]) == cost.exponentials == heads * 512**2
-        assert number(rows[heads][5]) == sum(p.numel() for p in Transformer(with_heads(config, heads)).parameters())
-    assert len({row[2] for row in rows.values()}) == len({row[5] for row in rows.values()}) == 1
-    done = run(app.code[0].value)
-    assert done["multiplications"] == number(rows[2][2])
-    assert done["entries"] == number(rows[2][3])
-    curves = chart(app, 0)["data"]
-    assert array(curves[2]["y"]).tolist() == [number(row[3]) for row in rows.values()]
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", TEXTS)
-def test_one_wide_head_costs_as_much(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, part="cost", model=model, text=TEXTS[model])
-    n = len(load(model).encode(TEXTS[model]))
-    cost = layer_cost(with_heads(load(model).model.config, 1), n)
-    radio = next(r for r in app.radio if r.key.startswith("ask.heads.cost"))
-    options = [option.replace("\\", "") for option in radio.options]
-    app = radio.set_value(options.index(f"{cost.projections + cost.products:,}")).run()
-    app = next(b for b in app.button if b.key.startswith("ask.heads.cost.button")).click().run()
-    assert any("Right" in box.value for box in app.success)
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", TEXTS)
 def test_sharing_and_the_cache(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="groups", model=model, text=TEXTS[model], dials="heads.length:2048~heads.kv:2")
     assert not app.exception
@@ -215,7 +180,7 @@ def test_the_cache_of_one_set_is_asked_of_the_sentence(open_app: Open, model: st
 
 
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
-    for part, word in (("split", "投影"), ("all", "注意力"), ("cost", "矩阵乘法"), ("groups", "缓存")):
+    for part, word in (("split", "投影"), ("all", "注意力"), ("groups", "缓存")):
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part

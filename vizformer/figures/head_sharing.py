@@ -1,52 +1,9 @@
-"""What heads cost, and which query head reads which key/value head."""
-
-from collections.abc import Mapping, Sequence
+"""Which query head reads which key/value head."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe, texts
-
-_SYMBOLS = ("circle", "square", "diamond")
-
-
-def head_costs(heads: Sequence[int], costs: Mapping[str, NDArray[np.integer]], *, at: int, title: str = "") -> Figure:
-    """Draws what a layer of attention costs over the number of heads, on a logarithmic scale.
-
-    `costs`: "projections", "products", "exponentials": one count for each number of heads.
-    """
-    words = texts()
-    figure = Figure()
-    for order, (name, counts) in enumerate(costs.items()):
-        if len(counts) != len(heads):
-            raise ValueError(f"{len(counts)} counts of {name} do not fit {len(heads)} numbers of heads")
-        figure.add_scatter(
-            x=np.arange(len(heads), dtype=np.int32),
-            y=np.asarray(counts, dtype=np.float64),
-            mode="lines+markers",
-            name=safe(words[f"heads_{name}"]),
-            customdata=np.array(heads, dtype=np.int32),
-            line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
-            marker={"size": 9, "symbol": _SYMBOLS[order % len(_SYMBOLS)]},
-            hovertemplate=fill(
-                words["heads_cost_at"], heads="%{customdata}", name=safe(words[f"heads_{name}"]), value="%{y:,.0f}"
-            ),
-        )
-    frame(figure, title, height=390)
-    if at in heads:
-        place = list(heads).index(at)
-        figure.add_vline(x=place, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
-    figure.update_layout(  # fixed margins: measuring them in the browser would double the time of a change
-        showlegend=True,
-        legend={"orientation": "h", "y": -0.24, "yanchor": "top"},
-        margin={"l": 70, "r": 12, "t": 50, "b": 120, "autoexpand": False},
-    )
-    figure.update_xaxes(
-        tickvals=np.arange(len(heads)), ticktext=[str(h) for h in heads], title=safe(words["heads"]), automargin=False
-    )
-    figure.update_yaxes(type="log", title=safe(words["operations"]), exponentformat="SI", dtick=2, automargin=False)
-    return figure
+from vizformer.figures.style import QUALITATIVE, safe, texts
 
 
 def shared_heads(n_heads: int, n_kv_heads: int, *, chosen: int | None = None, title: str = "") -> Figure:

@@ -1,5 +1,5 @@
 """The laboratories of the lesson Many heads, in the order of its parts."""
 
-from vizformer.web.lessons.heads import all_heads, cost, reference, shared_keys_and_values, split
+from vizformer.web.lessons.heads import all_heads, reference, shared_keys_and_values, split
 
-PARTS = (split.lab, all_heads.lab, reference.lab, cost.lab, shared_keys_and_values.lab)
+PARTS = (split.lab, all_heads.lab, reference.lab, shared_keys_and_values.lab)
