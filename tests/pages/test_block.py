@@ -10,8 +10,7 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer.analysis.heads.telling_head import find_telling_head
-from vizformer.analysis.training import depth_gradients, dropout
-from vizformer.analysis.vectors import neurons
+from vizformer.analysis.training import depth_gradients
 from vizformer.assets import asset
 from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream
 from vizformer.explain.feedforward_rows import each_alone, multiplied_out, one_matrix
@@ -58,7 +57,7 @@ def test_the_running_sum_is_the_models(open_app: Open, model: str) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("model", TEXTS)
-@pytest.mark.parametrize("part", ["stream", "norm", "ffn", "neurons", "dropout"])
+@pytest.mark.parametrize("part", ["stream", "norm", "ffn"])
 def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app: Open, part: str, model: str) -> None:
     trace = load(model).trace(TEXTS[model])
     found = find_telling_head(trace, STACKS[model], usual_query(trace.tokens[STACKS[model]]))
@@ -157,31 +156,6 @@ def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
     assert next(box for box in app.selectbox if box.key == "setting.block.changed").value == 2
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", TEXTS)
-def test_neurons_of_a_token_and_of_the_bundled_sentences(open_app: Open, model: str) -> None:
-    stack = STACKS[model]
-    app = open_app(
-        PAGE, part="neurons", model=model, text=TEXTS[model], site=stack, layer=1, query=2, dials="block.corpus:1"
-    )
-    assert not app.exception
-    assert not app.error
-    checkpoint = load(model)
-    trace = checkpoint.trace(TEXTS[model])
-    found = neurons.firing(checkpoint, trace, stack, 1, 2)
-    assert [int(row[0]) for row in tables(app)[0]] == found.neurons.tolist()
-    assert [number(row[3]) for row in tables(app)[0]] == pytest.approx(found.written, abs=1e-3)
-    values = [number(row[3]) for row in tables(app)[1]]
-    assert values == sorted(values, reverse=True)
-    assert len(values) == neurons.MOST
-    shares = neurons.silent_by_layer(checkpoint, trace, stack)
-    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), 100 * shares, rtol=1e-5)
-    (asked,) = (box for box in app.number_input if box.key.startswith("ask."))
-    asked.set_value(round(100 * float(shares[-1])))
-    app = next(b for b in app.button if b.key.startswith("ask.block.silent.button")).click().run()
-    assert any("Right" in box.value for box in app.success)
-
-
 @pytest.mark.sweep
 def test_gradients_by_depth_are_the_librarys(open_app: Open) -> None:
     app = open_app(PAGE, part="residual", text=TEXTS["zh-en"], dials="block.depth:8")
@@ -218,33 +192,11 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         ("stream", "残差流"),
         ("norm", "直角"),
         ("order", "预热"),
-        ("neurons", "神经元"),
         ("count", "参数"),
     ):
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", TEXTS)
-def test_dropout_in_training_and_in_use(open_app: Open, model: str) -> None:
-    link = dict(part="dropout", model=model, text=TEXTS[model], site=STACKS[model], layer=1, query=1)
-    app = open_app(PAGE, **link, dials="block.p:0.5")
-    assert not app.exception
-    assert not app.error
-    checkpoint = load(model)
-    trace = checkpoint.trace(TEXTS[model])
-    row = block_stream(checkpoint, trace, STACKS[model], 1, 1).attention_added
-    kept = dropout.drop(row, 0.5, 0).kept
-    assert f"Kept: {kept.sum()} of {len(row)}" in shown(app)
-    found = dropout.training_answers(checkpoint, trace, 0.5, 0)
-    assert f"In {found.agree} of {dropout.RUNS} runs" in shown(app)
-    assert number(tables(app)[0][0][1]) == pytest.approx(100 * found.probability, abs=0.06)
-    done = run(app.code[0].value, f=torch.from_numpy(row))
-    assert 0.3 < float((done["added"] == 0).double().mean()) < 0.7
-    app = open_app(PAGE, **link, dials="block.p:0.5~block.mode:eval")
-    assert f"Kept: {len(row)} of {len(row)}" in shown(app)
 
 
 @pytest.mark.sample(1)
@@ -264,36 +216,15 @@ def test_parameters_are_counted(open_app: Open, model: str) -> None:
     assert f"{done['total']:,} parameters" in app.success[0].value
 
 
-@pytest.mark.parametrize("model", TEXTS)
-def test_widths_are_compared_at_one_depth_and_at_one_size(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, part="width", model=model, text=TEXTS[model])
+def test_widths_are_compared_at_one_depth_and_at_one_size(open_app: Open) -> None:
+    app = open_app(PAGE, part="ffn")
     assert not app.exception
     bundled = json.loads(asset("lessons", "block", "feed_forward_width.json").read_text(encoding="utf-8"))
     means = {
         (one["layers"], one["ratio"]): np.mean([run["held_out"] for run in one["runs"]]) for one in bundled["models"]
     }
-    drawn = [trace for trace in chart(app, 0)["data"] if trace["mode"] == "lines"]
+    drawn = [trace for trace in chart(app, -1)["data"] if trace["mode"] == "lines"]
     for trace, shapes in zip(drawn, ([(2, 1), (2, 2), (2, 4), (2, 8)], [(4, 1), (3, 2), (2, 4), (1, 10)]), strict=True):
         values = array(trace["y"])
         np.testing.assert_allclose(values[~np.isnan(values)], [means[shape] for shape in shapes], rtol=1e-5)
         np.testing.assert_allclose(array(trace["x"])[~np.isnan(values)], [ratio for __, ratio in shapes])
-    trained, widths = tables(app)
-    assert {(int(row[0]), int(row[1])): number(row[3]) for row in trained} == pytest.approx(means, abs=5e-4)
-    loaded = load(model).model
-    real = sum(parameter.numel() for parameter in loaded.parameters())
-    own = [row for row in widths if row[1] == f"{loaded.config.d_ff:,}"]
-    assert all(row[4] == f"{real:,}" for row in own)
-    assert run(app.code[0].value)["matrices"] == 4 + 2 * 4
-    app = open_app(PAGE, part="width", model=model, text=TEXTS[model], dials="block.against:parameters")
-    places = array(chart(app, 0)["data"][0]["x"])
-    np.testing.assert_allclose(places, sorted(one["parameters"] / 1000 for one in bundled["models"]), rtol=1e-5)
-
-
-def test_the_toy_is_built_until_it_is_pytorchs_own(open_app: Open) -> None:
-    app = open_app(PAGE, part="build", text=TEXTS["zh-en"])
-    assert not app.exception
-    assert not app.success
-    last = app.slider[0].max
-    app = app.slider[0].set_value(last).run()
-    assert run(app.code[0].value)["same"] is True
-    assert any("allclose" in box.value for box in app.success)

@@ -6,11 +6,9 @@ The encoder layer is what `torch.manual_seed(42)`, `x = torch.randn(3, 1, 4)` an
 with what PyTorch computed from them, so that they do not depend on its random number generator.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
@@ -18,8 +16,6 @@ from torch import Tensor
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
-from vizformer.explain.arrays import float64
-from vizformer.explain.layer import layer_steps
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.edit import Edit, require_room
@@ -85,47 +81,6 @@ def toy(edit: Edit | None = None) -> Toy:
         stored["encoder.output"][:, 0],
         stored["decoder.output"][:, 0],
     )
-
-
-_COMPARISON = """layer = torch.nn.TransformerEncoderLayer(d_model=4, nhead=2, dim_feedforward=8, dropout=0.0)
-own = {
-    "self_attn.in_proj_weight": W.T, "self_attn.in_proj_bias": b,
-    "self_attn.out_proj.weight": W_O.T, "self_attn.out_proj.bias": b_O,
-    "linear1.weight": W_in.T, "linear1.bias": b_in, "linear2.weight": W_out.T, "linear2.bias": b_out,
-    "norm1.weight": gamma_1, "norm1.bias": beta_1, "norm2.weight": gamma_2, "norm2.bias": beta_2,
-}
-layer.load_state_dict(own)
-expected = layer(source[:, None])[:, 0]  # [3, 1, 4]: a batch of one
-same = torch.allclose(x, expected, atol=1e-5)"""
-
-
-def toy_program(lines: int) -> tuple[str, dict[str, Tensor]]:
-    """The code of the first `lines` steps of the encoder layer, and the numbers that it reads, by their names in it.
-
-    With all of them the program goes on: it builds `torch.nn.TransformerEncoderLayer` from the same weights, and `same`
-    is whether the two agree.
-    """
-    run = toy()
-    steps = layer_steps(run.checkpoint, run.trace, "encoder.0")
-    code, given = ["x = residual = source  # a row per token"], {"source": steps[0].inputs["residual"]}
-    for step in steps[1:lines]:
-        number = "2" if step.key.startswith("feedforward.") else "1"  # a layer has two norms, and two sums
-        if step.key == "feedforward.hidden":
-            code.append("residual = x  # the second sum begins with what the first norm left")
-        code.append(re.sub(r"\b(gamma|beta)\b", rf"\1_{number}", step.code))
-        for name, tensor in step.inputs.items():
-            if name != "residual":
-                given[f"{name}_{number}" if name in ("gamma", "beta") else name] = tensor
-    if lines >= len(steps):
-        code += ["", _COMPARISON]
-    return "\n".join(code), given
-
-
-def toy_difference() -> float:
-    """How far the layer worked out step by step is from what PyTorch's own layer computed."""
-    run = toy()
-    last = layer_steps(run.checkpoint, run.trace, "encoder.0")[-1].result
-    return float(np.abs(last - float64(run.encoder_output)).max())
 
 
 @torch.no_grad()

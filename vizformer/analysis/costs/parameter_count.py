@@ -18,7 +18,6 @@ from torch import Tensor
 from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
-from vizformer.model.initialisation import without_memory
 from vizformer.model.transformer import count_parameters
 
 RATIOS = tuple(range(1, 9))  # d_ff over d_model, to be compared
@@ -88,33 +87,6 @@ def count(sizes: Sizes) -> Counted:
     )
 
 
-@dataclass(frozen=True)
-class WidthRatio:
-    """A model with another width of its feed-forward networks."""
-
-    ratio: int
-    # d_ff, feedforward: the width, and the parameters of one network
-    d_ff: int
-    feedforward: int
-    share: float  # of all its layers' parameters, how many are in these networks
-    model: int
-
-
-def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
-    """A model of these options with d_ff = 1 to 8 times d_model, all else the same."""
-    layers = config.depth
-    own, all_own = config.network_parameters(config.d_ff), count_parameters(config)
-    with without_memory():
-        model = Transformer(config)
-    stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
-    inside = sum(parameter.numel() for stack in stacks for parameter in stack.layers.parameters())
-    found = []
-    for ratio in RATIOS:
-        one = config.network_parameters(ratio * config.d_model)
-        more = layers * (one - own)
-        share = layers * one / (inside + more)
-        found.append(WidthRatio(ratio, ratio * config.d_model, one, share, all_own + more))
-    return tuple(found)
 
 
 def parts(model: Transformer) -> dict[str, int]:

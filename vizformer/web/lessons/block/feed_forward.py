@@ -1,9 +1,14 @@
 """A laboratory of the lesson Add & norm, feed-forward: two matrices and an activation, one token at a time."""
 
+import json
+
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.training import small_trainings
+from vizformer.analysis.training.small_trainings import WidthLosses
+from vizformer.assets import asset
 from vizformer.explain import activations, feedforward_rows, latex
 from vizformer.explain.block_rows import feedforward_input, find_block
 from vizformer.explain.feedforward_rows import Alone, OneMatrix, RowOfNumbers
@@ -53,6 +58,13 @@ def activation_curves(other: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return x, activations.activation_curves(x, other)
 
 
+@cached
+def width_losses() -> dict[str, tuple[WidthLosses, ...]]:
+    """The bundled trainings (`recipes.feed_forward_width`) of one depth, and those of one number of weights."""
+    file = asset("lessons", "block", "feed_forward_width.json")
+    return small_trainings.width_losses(json.loads(file.read_text(encoding="utf-8")))
+
+
 @lab.draws
 def draw(subject: Subject) -> None:
     place, below = choose(lab, subject)
@@ -76,6 +88,7 @@ def draw(subject: Subject) -> None:
     _arithmetic(subject, row_of_numbers(subject, *place))
     _alone(subject, place)
     _one_matrix(subject, place)
+    _width()
 
 
 @lab.asks("alone")
@@ -139,3 +152,38 @@ def _one_matrix(subject: Subject, place: Place) -> None:
     proof_badge.show(found.proof, lab.text("product", d=subject.config.d_model, difference=difference))
     token, times = subject.trace.tokens[place.stack][place.row].text, f"{found.apart[place.row]:.2g}"
     lab.say("between", row=place.row, token=token, times=times)
+
+
+def _width() -> None:
+    """Losses against d_ff / d_model, in small trainings: a curve for one depth, and one for one number of weights."""
+    st.markdown(lab.text("wide"))
+    found = width_losses()
+    deep, large = found["depth"][0], found["size"][0]
+    names = {
+        "depth": lab.text("series.depth", layers=deep.layers),
+        "size": lab.text("series.size", n=large.matrices),
+    }
+    curves = {names[name]: {float(row.ratio): row for row in rows} for name, rows in found.items()}
+    ratios, seeds = sorted({ratio for curve in curves.values() for ratio in curve}), len(found["size"][0].losses)
+    missing = [float("nan")] * seeds
+    figure = figures.line_curves(
+        np.array(ratios),
+        {
+            name: np.array([curve[at].mean if at in curve else missing[0] for at in ratios])
+            for name, curve in curves.items()
+        },
+        place_title=lab.text("ratio"),
+        value_title=lab.text("loss"),
+        hover=lab.text("trained.mean"),
+        dots=(
+            np.repeat(ratios, seeds),
+            {
+                name: np.array([loss for at in ratios for loss in (curve[at].losses if at in curve else missing)])
+                for name, curve in curves.items()
+            },
+            [lab.text("trained.seed", seed=seed, place=f"{at:.4g}") for at in ratios for seed in range(seeds)],
+        ),
+        title=lab.text("trainings"),
+    )
+    chart.show(figure.update_traces(connectgaps=True), key="block.width")
+    lab.note("found", n=seeds, command="`python -m recipes.feed_forward_width feed_forward_width.json`")

@@ -6,28 +6,21 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.explain import block_rows
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
-from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, row_names, telling
 from vizformer.web.widgets.lab import Laboratory
 
 Stack = Literal["encoder", "decoder"]
 STACKS: tuple[Stack, ...] = ("encoder", "decoder")
-AFFORDABLE = 30_000_000  # Parameters: a larger model takes too long to read many texts while somebody waits
 
 
 class Place(NamedTuple):
     stack: str
     layer: int
     row: int
-
-
-def affordable(model: ModelRef) -> bool:
-    return sum(p.numel() for p in model_cache.checkpoint(model).model.parameters()) <= AFFORDABLE
 
 
 block_stream = of_run(block_rows.block_stream)
