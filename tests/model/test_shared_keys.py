@@ -10,7 +10,6 @@ from vizformer.analysis.causes.model_graph import ModelGraph
 from vizformer.analysis.heads.qk_circuit import bilinear
 from vizformer.errors import ConfigError, TraceError
 from vizformer.explain import attention_steps, layer_steps
-from vizformer.generation.speculative import next_distributions
 from vizformer.model import Cell, Edit
 from vizformer.model.trace_file import open_trace
 
@@ -62,13 +61,6 @@ def test_the_steps_say_whose_keys_they_are(checkpoint: Any) -> None:
     assert "it reads those of decoder layer 1" in said["k"]
     titles = {step.key: str(step.title) for step in layer_steps(checkpoint, trace, "decoder.3")}
     assert titles["self.k"] == "Keys of decoder layer 1"
-
-
-def test_a_model_that_ends_early_reads_them_too(checkpoint: Any) -> None:
-    ids = [token.id for token in checkpoint.encode("I have a cat.")]
-    whole = torch.softmax(checkpoint.model(torch.tensor([ids]))[0, -1].double(), dim=-1)
-    tiny.assert_close(next_distributions(checkpoint.model, ids, None, 1.0)[0], whole)
-    assert next_distributions(checkpoint.model, ids, None, 1.0, layers=3).shape == (1, len(whole))
 
 
 @pytest.mark.parametrize(

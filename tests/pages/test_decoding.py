@@ -13,7 +13,6 @@ from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, o
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
-from vizformer.generation.speculative import speculative_rounds
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import free_running
 from vizformer.web.words.labels import percent
@@ -82,18 +81,6 @@ def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> N
     run(app.code[0].value)
 
 
-def test_the_examples_are_written_token_by_token(open_app: Open) -> None:
-    app = open_app(PAGE, part="steps", model="zh-en", locale="zh-CN")
-    button = next(button for button in app.button if button.label == "今天天气")
-    app = button.click().run()
-    assert not app.exception
-    checkpoint = load("zh-en")
-    ids = checkpoint.generate("今天天气", max_new=12).ids
-    (shown,) = tables(app)
-    assert [cells[-1] for cells in shown] == [token.text for token in checkpoint.tokenizer.tokens(list(ids))]
-    run(app.code[0].value)
-
-
 def test_the_cache_is_checked_on_the_typed_text(open_app: Open) -> None:
     app = open_app(PAGE, part="cache", model="stories", text=TEXTS["stories"])
     assert not app.exception
@@ -102,7 +89,7 @@ def test_the_cache_is_checked_on_the_typed_text(open_app: Open) -> None:
     assert int(names["without"]) == sum(t * t for t in range(1, 65))
 
 
-@pytest.mark.parametrize("part", ["", "free", "ways", "steps", "cache", "drafts"])
+@pytest.mark.parametrize("part", ["", "free", "ways", "cache"])
 def test_a_model_that_does_not_write_offers_one_that_does(open_app: Open, part: str) -> None:
     app = open_app(PAGE, part=part, model="cloze", text="The cat sat.")
     assert not app.exception
@@ -111,7 +98,7 @@ def test_a_model_that_does_not_write_offers_one_that_does(open_app: Open, part: 
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("part", ["", "steps"])
+@pytest.mark.parametrize("part", [""])
 def test_a_translation_is_written_once_for_the_page_and_its_steps(open_app: Open, monkeypatch, part: str) -> None:
     written = []
     stream = Checkpoint.stream
@@ -165,41 +152,3 @@ def test_a_sentence_that_nobody_has_translated_asks_for_a_reference(open_app: Op
     app = app.text_input(key="view.second").set_value("We will go tomorrow.").run()
     assert "".join(app.query_params["second"]) == "We will go tomorrow."
     assert tables(app)
-
-
-@pytest.mark.parametrize("model", TEXTS)
-def test_what_became_of_a_draft_is_the_librarys(open_app: Open, model: str) -> None:
-    dials = "decoding.draft_layers:2~decoding.drafts:2~decoding.draft_temperature:0.8~decoding.draft_seed:5"
-    app = open_app(PAGE, part="drafts", model=model, text=TEXTS[model], dials=dials)
-    assert not app.exception
-    checkpoint = load(model)
-    read, start = ([token.id for token in tokens] for tokens in checkpoint.opening(TEXTS[model]))
-    given = (read, start) if read else (start,)
-    options = dict(layers=2, drafts=2, max_new=12, temperature=0.8, seed=5)
-    rounds = list(speculative_rounds(checkpoint.model, *given, **options))
-    shown, first = tables(app)
-    assert [row[1].count("✓") for row in shown] == [sum(one.is_accepted for one in each.drafted) for each in rounds]
-    assert [len(row[1].split("\u2003")) for row in shown] == [len(each.drafted) for each in rounds]
-    assert any(f"Forwards of the whole model: {len(rounds)}." in text.value for text in app.text)
-    p = checkpoint.trace(ids=read or start, target_ids=start if read else None).logits[-1].double().div(0.8).softmax(-1)
-    for row in first[:-1]:
-        own, kept, instead = (float(cell.replace("−", "-")) for cell in row[2:])
-        assert kept + instead == pytest.approx(own, abs=2e-4)  # of four digits
-        assert any(own == pytest.approx(one, abs=1e-4) for one in p.tolist())
-    done = run(app.code[0].value)
-    assert done["same"].tolist() == pytest.approx(done["p"].tolist(), abs=1e-6)
-
-
-def test_greedy_drafts_write_the_greedy_text(open_app: Open) -> None:
-    app = open_app(PAGE, part="drafts", model="zh-en", text="今天天气", dials="decoding.draft_temperature:0.0")
-    assert not app.exception
-    shown = tables(app)[0]
-    new = sum(row[1].count("✓") for row in shown) + sum(bool(row[2]) for row in shown)
-    assert new == min(len(load("zh-en").generate("今天天气", max_new=12).ids), 12)
-
-
-def test_a_long_text_is_not_read_anew_for_every_draft(open_app: Open) -> None:
-    app = open_app(PAGE, part="drafts", model="stories", text="the cat sat and " * 80)
-    assert not app.exception
-    assert any("it takes at most 256" in one.value for one in app.info)
-    assert not tables(app)

@@ -1,5 +1,11 @@
 """The laboratories of the lesson Writing a text, in the order of its parts."""
 
-from vizformer.web.lessons.decoding import cache, drafts, free_running, shift, stopping, translation_score, ways
+from vizformer.web.lessons.decoding import cache, free_running, shift, translation_score, ways
 
-PARTS = (shift.lab, free_running.lab, ways.lab, stopping.lab, translation_score.lab, cache.lab, drafts.lab)
+PARTS = (
+    shift.lab,
+    free_running.lab,
+    ways.lab,
+    translation_score.lab,
+    cache.lab,
+)
