@@ -1,14 +1,13 @@
-"""Two small translators, with label smoothing and without, and what the mean of their last checkpoints is worth.
+"""Two small translators, with label smoothing and without.
 
     python -m recipes.smoothing cmn.txt assets/lessons/training/smoothing.json     # a quarter of an hour
 
 The two of a seed begin with the same weights and read the same batches in the same order.
 
 Source: Szegedy et al. 2016, "Rethinking the Inception Architecture", section 7 (label smoothing); Vaswani et al. 2017,
-sections 5.4 (its effect on perplexity and BLEU) and 6.1 (the mean of the last 5 checkpoints).
+section 5.4 (its effect on perplexity and BLEU).
 """
 
-import copy
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from recipes.arguments import paths
 from recipes.batches import pair_batches
@@ -26,7 +24,6 @@ from recipes.loss import translation_loss
 from recipes.pairs import Pair
 from recipes.translate import translate_all
 from recipes.vocabulary import BOS, EOS, PAD
-from vizformer.analysis.training.small_trainings import CHECKPOINTS_APART
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
@@ -37,7 +34,6 @@ from vizformer.training.speed import fast_short_attention
 
 SMOOTHINGS = (0.0, 0.1)
 LONGEST = 40  # tokens of a translation
-LAST = 5  # checkpoints whose mean is taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +114,6 @@ def bleu(model: Transformer, data: TranslationData, test: Sequence[Pair]) -> flo
     return round(sacrebleu.corpus_bleu(outputs, [[pair.target for pair in test]], tokenize="13a").score, 2)
 
 
-def mean_of(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """w = (w_1 + ... + w_k) / k, for every weight."""
-    return {name: torch.stack([state[name].double() for state in states]).mean(0).float() for name in states[0]}
-
-
 def endless(
     pairs: Sequence[tuple[list[int], list[int]]], recipe: SmoothingRecipe, pad_id: int, seed: int
 ) -> Iterator[PairBatch]:
@@ -134,7 +125,7 @@ def endless(
 def train(
     smoothing: float, seed: int, data: TranslationData, recipe: SmoothingRecipe, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """One training: its marks on the way, and those of the last checkpoints and of their mean."""
+    """One training: its marks on the way, and those at its end."""
     keep_freed_memory()
     torch.manual_seed(seed)
     config = config_of(recipe, data)
@@ -142,7 +133,6 @@ def train(
     model = Transformer(config)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     valid, test = data.encode(data.split.valid), data.split.test
-    states: list[dict[str, Tensor]] = []
     curve: list[dict[str, float]] = []
     batches = endless(data.encode(data.split.train), recipe, config.pad_id, seed)
     for step, batch in enumerate(itertools.islice(batches, recipe.updates), start=1):
@@ -157,17 +147,9 @@ def train(
         if step % recipe.measured_every == 0:
             curve.append({"step": step, "training": round(loss.item(), 4)} | held_out_marks(model, valid))
             say(f"smoothing {smoothing}, seed {seed}: {curve[-1]}")
-        if (recipe.updates - step) % CHECKPOINTS_APART == 0 and recipe.updates - step < LAST * CHECKPOINTS_APART:
-            states.append(copy.deepcopy(model.state_dict()))
-    last = []
-    for state in states:
-        model.load_state_dict(state)
-        last.append(held_out_marks(model, valid))
-    last[-1]["bleu"] = bleu(model, data, test)
-    model.load_state_dict(mean_of(states))
-    mean = held_out_marks(model, valid) | {"bleu": bleu(model, data, test)}
-    say(f"smoothing {smoothing}, seed {seed}: the last one {last[-1]}, the mean {mean}")
-    return {"smoothing": smoothing, "seed": seed, "curve": curve, "last": last, "mean": mean}
+    last = held_out_marks(model, valid) | {"bleu": bleu(model, data, test)}
+    say(f"smoothing {smoothing}, seed {seed}: {last}")
+    return {"smoothing": smoothing, "seed": seed, "curve": curve, "last": last}
 
 
 def measure(file: Path, recipe: SmoothingRecipe = RECIPE, say: Callable[[str], None] = print) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vizformer.analysis.training.small_trainings import averaging, by_smoothing, left_out_curves
+from vizformer.analysis.training.small_trainings import by_smoothing, left_out_curves
 
 
 def run(smoothing: float, seed: int, loss: float, bleu: float) -> dict[str, object]:
@@ -13,8 +13,7 @@ def run(smoothing: float, seed: int, loss: float, bleu: float) -> dict[str, obje
         "smoothing": smoothing,
         "seed": seed,
         "curve": [{"step": 100, **at, "loss": loss + 1}, {"step": 200, **at}],
-        "last": [{**at, "loss": loss + 0.1}, {**at, "bleu": bleu}],
-        "mean": {**at, "loss": loss - 0.2, "bleu": bleu + 1},
+        "last": {**at, "bleu": bleu},
     }
 
 
@@ -30,13 +29,6 @@ def test_the_perplexity_is_of_the_mean_loss_over_the_seeds() -> None:
     assert found[0.1].bleus == (11.0, 14.0)
     assert found[0.1].bleu == 12.5
     assert (found[0.1].sure, found[0.1].right) == (pytest.approx(0.6), 0.5)
-
-
-def test_every_training_has_its_checkpoints_and_their_mean() -> None:
-    found = averaging(NOTES)
-    assert [(one.smoothing, one.seed) for one in found] == [(0.0, 0), (0.1, 0), (0.0, 1), (0.1, 1)]
-    assert found[1].losses == (2.6, 2.5)
-    assert (found[1].bleu, found[1].mean_bleu, found[1].mean_loss) == (11.0, 12.0, 2.3)
 
 
 def test_the_curves_of_every_seed_and_how_many_learned() -> None:

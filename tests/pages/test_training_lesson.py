@@ -1,5 +1,6 @@
 """The lesson Training: what is on the screen is what the library computes, and the code on it runs."""
 
+import json
 import math
 
 import numpy as np
@@ -10,10 +11,10 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer.analysis import hide
 from vizformer.analysis.costs.parameter_count import paper_sharing, sharing
-from vizformer.analysis.masks.padding import batches_of
 from vizformer.analysis.training import dropout
 from vizformer.analysis.training.gradient import step_gradient
-from vizformer.analysis.training.small_trainings import averaging, by_smoothing, left_out_curves
+from vizformer.analysis.training.small_trainings import by_smoothing, left_out_curves
+from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.adam_numbers import adam
 from vizformer.explain.loss_parts import Asked, asked_rows, loss_numbers, losses
@@ -22,11 +23,10 @@ from vizformer.training.classifier import BODIES, Epoch
 from vizformer.training.schedule import inverse_square_root, peak
 from vizformer.web.catalogue import classifier_run
 from vizformer.web.catalogue.shared_run import RunState
-from vizformer.web.lessons.training import batches, classifier
+from vizformer.web.lessons.training import classifier
 from vizformer.web.lessons.training import dropout as passes
 from vizformer.web.lessons.training.adam import GRADIENTS
 from vizformer.web.lessons.training.measurements import notes
-from vizformer.web.link.model_ref import ModelRef
 
 PAGE = "pages/learn/training.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -182,7 +182,17 @@ def test_the_loss_of_several_passes_with_dropout(open_app: Open, model: str) -> 
     shown = [number(row[1]) for row in tables(app)[0]]
     assert shown == pytest.approx([losses(trace, asked).mean, *found, found.mean()], abs=1e-3)
     done = run(app.code[0].value)
-    assert not (done["one"] == done["other"]).all()
+    assert set(done["added"].tolist()) <= {0.0, *(done["f"] / (1 - 0.3)).tolist()}
+
+
+def test_the_curves_of_overfitting_are_the_bundled_ones(open_app: Open) -> None:
+    bundled = json.loads(asset("lessons", "training", "overfitting.json").read_text(encoding="utf-8"))
+    for made in bundled["runs"]:
+        app = open_app(PAGE, **link("stories", "dropout", f"training.p:{made['p']:g}"))
+        assert not app.exception
+        read, held_out = (array(trace["y"]) for trace in chart(app, 0)["data"])
+        np.testing.assert_allclose(read, made["read"], rtol=1e-6)
+        np.testing.assert_allclose(held_out, made["held_out"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("model", TEXTS)
@@ -195,35 +205,6 @@ def test_shared_tables_are_counted(open_app: Open, model: str) -> None:
     assert run(app.code[0].value)["parameters"] == own.stored
 
 
-@pytest.mark.parametrize("model", TEXTS)
-def test_padding_is_measured_on_the_bundled_sentences(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, **link(model, "batches", "training.size:4"))
-    assert not app.exception
-    lengths = batches.sentence_lengths(ModelRef.parse(model))
-    assert len(lengths) >= 30
-    for row, order in zip(tables(app)[0], ("mixed", "length"), strict=True):
-        found = batches_of(lengths, 4, order)  # type: ignore[arg-type]
-        assert [number(cell) for cell in row[1:3]] == [found.cells, found.tokens]
-        assert number(row[3]) == pytest.approx(100 * found.waste, abs=0.06)
-    corpus = notes("padding")
-    assert number(tables(app)[1][0][3]) == pytest.approx(
-        100 * (1 - corpus["mixed"]["tokens"] / corpus["mixed"]["cells"]), abs=0.06
-    )
-    done = run(next(one.value for one in app.code if "torch" in one.value))
-    assert 0 < float(done["padding"]) < 1
-
-
-def test_the_mean_of_checkpoints_is_the_bundled_measurement(open_app: Open) -> None:
-    app = open_app(PAGE, part="average", text=TEXTS["zh-en"], dials="training.run:1")
-    assert not app.exception
-    found = averaging(notes("smoothing"))
-    single, mean = chart(app, 0)["data"]
-    np.testing.assert_allclose(array(single["y"]), found[1].losses, rtol=1e-5)
-    np.testing.assert_allclose(array(mean["y"]), found[1].mean_loss, rtol=1e-5)
-    assert [number(row[2]) for row in tables(app)[0]] == pytest.approx([one.mean_loss for one in found], abs=1e-3)
-    run(app.code[0].value)
-
-
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     for part, word in (
         ("loss", "困惑度"),
@@ -232,8 +213,6 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         ("adam", "滑动平均"),
         ("gradient", "梯度"),
         ("without", "去掉"),
-        ("batches", "填充"),
-        ("average", "检查点"),
     ):
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception

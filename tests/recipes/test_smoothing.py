@@ -11,7 +11,7 @@ import torch
 
 from recipes import smoothing
 from recipes.bundled_models.zh_en import prepare
-from recipes.smoothing import LAST, RECIPE, SMOOTHINGS, SmoothingRecipe, mean_of
+from recipes.smoothing import RECIPE, SMOOTHINGS, SmoothingRecipe
 from vizformer.assets import asset
 from vizformer.model import Transformer
 from vizformer.training.loss import smoothing_floor
@@ -26,30 +26,20 @@ def test_the_bundled_measurement_is_of_this_recipe() -> None:
     assert BUNDLED["floor"] == pytest.approx(smoothing_floor(RECIPE.vocab_size, 0.1), abs=1e-4)
     for run in BUNDLED["runs"]:
         assert [one["step"] for one in run["curve"]] == list(range(300, RECIPE.updates + 1, RECIPE.measured_every))
-        assert len(run["last"]) == LAST
-        assert run["last"][-1]["loss"] == run["curve"][-1]["loss"]
+        assert run["last"]["loss"] == run["curve"][-1]["loss"]
 
 
 def test_what_the_lesson_says_of_the_trainings_holds() -> None:
-    last = {(run["seed"], run["smoothing"]): run["last"][-1] for run in BUNDLED["runs"]}
+    last = {(run["seed"], run["smoothing"]): run["last"] for run in BUNDLED["runs"]}
     for seed in RECIPE.seeds:
         assert last[seed, 0.1]["loss"] > last[seed, 0.0]["loss"]  # perplexity is worse,
         assert last[seed, 0.1]["sure"] < last[seed, 0.0]["sure"]  # since the model is less sure
-    for run in BUNDLED["runs"]:
-        assert run["mean"]["loss"] < min(one["loss"] for one in run["last"])
-
-
-def test_the_mean_of_checkpoints_is_weight_by_weight() -> None:
-    states = [torch.nn.Linear(3, 2).state_dict() for _ in range(4)]
-    found = mean_of(states)
-    for name in ("weight", "bias"):
-        torch.testing.assert_close(found[name], sum(state[name] for state in states) / 4)
 
 
 TINY = SmoothingRecipe(
     vocab_size=300,
     model=dict(RECIPE.model, d_model=8, n_heads=2, d_ff=16, n_encoder_layers=1, n_decoder_layers=1),
-    updates=LAST,
+    updates=5,
     measured_every=2,
     seeds=(3,),
 )
@@ -89,10 +79,8 @@ def test_marks_are_of_the_right_tokens_alone(data: Path) -> None:
 @pytest.mark.sweep
 def test_a_short_training_gives_both(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sacrebleu")
-    monkeypatch.setattr(smoothing, "CHECKPOINTS_APART", 1)
     found = smoothing.measure(data, TINY, say=lambda line: None)
     assert [(run["smoothing"], run["seed"]) for run in found["runs"]] == [(0.0, 3), (0.1, 3)]
     for run in found["runs"]:
         assert [one["step"] for one in run["curve"]] == [2, 4]
-        assert len(run["last"]) == LAST
-        assert math.isfinite(run["mean"]["loss"])
+        assert math.isfinite(run["last"]["loss"])

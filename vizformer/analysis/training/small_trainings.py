@@ -1,6 +1,4 @@
-"""What the bundled small trainings come to: means over seeds, the mean of checkpoints, losses against widths,
-accuracies against lengths.
-"""
+"""What the bundled small trainings come to: means over seeds, losses against widths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +7,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-
-CHECKPOINTS_APART = 50  # updates between two of the last checkpoints of a training, whose mean is taken
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ def by_smoothing(notes: Mapping[str, Any]) -> dict[float, SmoothingMarks]:
     for smoothing in sorted({run["smoothing"] for run in notes["runs"]}):
         runs = [run for run in notes["runs"] if run["smoothing"] == smoothing]
         losses = np.array([[one["loss"] for one in run["curve"]] for run in runs])  # [seeds, steps]
-        last = [run["last"][-1] for run in runs]
+        last = [run["last"] for run in runs]
         found[smoothing] = SmoothingMarks(
             tuple(one["step"] for one in runs[0]["curve"]),
             np.exp(losses.mean(0)),
@@ -47,36 +43,6 @@ def by_smoothing(notes: Mapping[str, Any]) -> dict[float, SmoothingMarks]:
             tuple(one["bleu"] for one in last),
         )
     return found
-
-
-@dataclass(frozen=True)
-class Averaging:
-    """The last checkpoints of one training, and the mean of their weights.
-
-    `mean_loss`, `mean_bleu`: of the model whose every weight is the mean of theirs.
-    """
-
-    smoothing: float
-    seed: int
-    losses: tuple[float, ...]
-    bleu: float
-    mean_loss: float
-    mean_bleu: float
-
-
-def averaging(notes: Mapping[str, Any]) -> tuple[Averaging, ...]:
-    """Of the notes that `recipes.smoothing.measure` makes: a training each."""
-    return tuple(
-        Averaging(
-            run["smoothing"],
-            run["seed"],
-            tuple(one["loss"] for one in run["last"]),
-            run["last"][-1]["bleu"],
-            run["mean"]["loss"],
-            run["mean"]["bleu"],
-        )
-        for run in notes["runs"]
-    )
 
 
 @dataclass(frozen=True)

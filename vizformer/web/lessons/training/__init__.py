@@ -2,8 +2,6 @@
 
 from vizformer.web.lessons.training import (
     adam,
-    averaging,
-    batches,
     classifier,
     dropout,
     gradient,
@@ -14,5 +12,5 @@ from vizformer.web.lessons.training import (
     smoothing,
 )
 
-_IN_ORDER = (loss, smoothing, rate, adam, gradient, left_out, dropout, sharing, batches, averaging, classifier)
+_IN_ORDER = (loss, smoothing, rate, adam, gradient, left_out, dropout, sharing, classifier)
 PARTS = tuple(part.lab for part in _IN_ORDER)

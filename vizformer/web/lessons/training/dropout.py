@@ -1,23 +1,31 @@
-"""A laboratory of the lesson Training: the loss of the same text, pass by pass, while dropout is on."""
+"""A laboratory of the lesson Training: overfitting with dropout and without, and the loss of one text pass by pass."""
+
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis.training import dropout
 from vizformer.components import table
 from vizformer.components.table import Row, numbers
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training.measurements import paper_table
-from vizformer.web.lessons.training.predictions import affordable, hidden_now, losses, prediction, say_unless_predicts
-from vizformer.web.widgets import lesson
+from vizformer.web.lessons.training.measurements import notes, paper_table
+from vizformer.web.lessons.training.predictions import affordable, hidden_now, losses, prediction, predicts
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 
 lab = Laboratory("training", "dropout")
-RATES = (0.0, 0.1, 0.2, 0.3, 0.5)
+RATES = (0.0, 0.1, 0.3)
 PASSES = 4  # over the text
 PAPER = ((0.0, 5.77, 24.6), (0.1, 4.92, 25.8), (0.2, 4.95, 25.5))  # dropout, perplexity, BLEU: Table 3, row D and base
+
+
+def training_run(p: float) -> dict[str, Any]:
+    """The bundled training with p (`recipes.overfitting`): its losses on the text that it reads and on held-out text."""
+    found: dict[str, Any] = next(run for run in notes("overfitting")["runs"] if run["p"] == p)
+    return found
 
 
 @cached
@@ -31,16 +39,82 @@ def training_losses(subject: Subject, hidden: int | None, p: float, seed: int) -
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    if not say_unless_predicts(lab, subject):
-        return
+    measured, names = notes("overfitting"), lab.texts("curve", ("read", "held_out"))
     with controls():
-        p = lab.steps("p", RATES, 0.1)
-        seed = lesson.value("training.seed", 0, range(1000))
-        drawn = ("training.seed", (seed + 1) % 1000, 0)
-        st.button(lab.text("again"), on_click=lesson.change, args=drawn, key="training.again")
+        p = lab.steps("p", RATES, 0.0)
+    lesson.ask(overfits(subject), folded=True)
+    run, updates, letters = training_run(p), measured["updates"], f"{measured['recipe']['letters']:,}"
+    chart.show(
+        figures.line_curves(
+            np.array(updates),
+            {names[name]: np.array(run[name]) for name in names},
+            place_title=lab.text("curve.update"),
+            value_title=lab.text("curve.loss"),
+            hover=lab.text("hover"),
+            value_range=(0.0, max(max(one["held_out"]) for one in measured["runs"])),
+            height=360,
+            title=lab.text("curves", letters=letters, p=p),
+        ),
+        key="training.overfitting",
+    )
+    best = int(np.argmin(run["held_out"]))
+    ends = {"lowest": run["held_out"][best], "last": run["held_out"][-1], "read": run["read"][-1]}
+    lab.note("lowest", p=p, update=updates[best], command="`python -m recipes.overfitting overfitting.json`", **ends)
+    lesson.formula(
+        r"y_m = \frac{b_m}{1 - p}\, f(x)_m, \qquad P(b_m = 0) = p, \quad P(b_m = 1) = 1 - p",
+        live=rf"\frac{{1}}{{1 - {p:g}}} = {1 / (1 - p):.4f}",
+        code=f"p, f = {p}, torch.randn(8)\n"
+        "b = (torch.rand(f.shape) >= p).float()\n"
+        "added = f * b / (1 - p)  # as torch.nn.Dropout(p) in training; in use f itself",
+    )
+    _yours(subject, p)
+    st.markdown(lab.text("good"))
+    st.html(paper_table(lab, "p", PAPER))
+
+
+@lab.asks("overfits")
+def overfits(subject: Subject) -> lesson.Choice:
+    run, updates = training_run(0.0), notes("overfitting")["updates"]
+    best, last = int(np.argmin(run["held_out"])), len(updates) - 1
+    asked = sorted({best // 3, best, (best + last) // 2, last})
+    values = {
+        "best": updates[best],
+        "lowest": f"{run['held_out'][best]:.2f}",
+        "last": f"{run['held_out'][-1]:.2f}",
+        "letters": f"{notes('overfitting')['recipe']['letters']:,}",
+    }
+    wrong = [
+        lab.mistake(
+            "overfits",
+            "early" if at < best else "late",
+            index,
+            update=updates[at],
+            own=f"{run['held_out'][at]:.2f}",
+            **values,
+        )
+        for index, at in enumerate(asked)
+        if at != best
+    ]
+    choices = [lab.text("asks.overfits.choices.one", update=updates[at]) for at in asked]
+    return lesson.Choice(choices=choices, answer=asked.index(best), **lab.asked("overfits", wrong=wrong, **values))
+
+
+@lab.asks("reported")
+def reported(subject: Subject) -> lesson.Choice:
+    return lab.choice("reported", ("mistake", "dropout", "heart"), "dropout")
+
+
+def _yours(subject: Subject, p: float) -> None:
+    """The loss of the reader's text in several passes with dropout, beside the one in use."""
+    lesson.ask(reported(subject))
+    if not predicts(subject):
+        return
     if not affordable(subject):
         st.info(lab.text("large"))
         return
+    seed = lesson.value("training.seed", 0, range(1000))
+    drawn = ("training.seed", (seed + 1) % 1000, 0)
+    st.button(lab.text("again"), on_click=lesson.change, args=drawn, key="training.again")
     hidden = hidden_now(subject)
     mean, passes = losses(subject, hidden).mean, training_losses(subject, hidden, p, seed)
     rows = [
@@ -48,22 +122,4 @@ def draw(subject: Subject) -> None:
         *(Row(lab.text("pass", n=n), *numbers(".4f", one)) for n, one in enumerate(passes, 1)),
         Row(lab.text("mean"), *numbers(".4f", passes.mean()), kind="sum"),
     ]
-    st.html(table.style() + table.to_html(("", lab.text("loss")), rows))
-    lesson.ask(reported(subject))
-    one, other = passes[:2]
-    lesson.formula(
-        r"L_\text{train} = L(\text{text}, b), \quad b \sim \text{Bernoulli}(1 - p) \qquad L_\text{eval} = L(\text{text})",
-        live=rf"{one:.4f} \neq {other:.4f} \qquad L_\text{{eval}} = {mean:.4f}" if p else rf"{one:.4f} = {other:.4f}",
-        code=f"layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout={p}, batch_first=True)\n"
-        "x = torch.randn(1, 5, 16)\n"
-        "one, other = layer.train()(x), layer(x)  # two passes, two results\n"
-        "used = layer.eval()(x)",
-    )
-    st.markdown(lab.text("good"))
-    st.html(paper_table(lab, "p", PAPER))
-    st.page_link(sitemap.BLOCK.file, label=lab.text("block"))
-
-
-@lab.asks("reported")
-def reported(subject: Subject) -> lesson.Choice:
-    return lab.choice("reported", ("mistake", "dropout", "heart"), "dropout")
+    st.html(table.style() + table.to_html(("", lab.text("loss")), rows, caption=lab.text("yours")))
