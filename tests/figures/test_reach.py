@@ -31,23 +31,6 @@ def test_every_connection_and_the_path_are_drawn() -> None:
         figures.path_picture(["a"], 1, EDGES, EDGES)
 
 
-def test_costs_cross_where_it_is_marked() -> None:
-    n = np.array([1.0, 10, 100])
-    figure = figures.cost_curves(
-        n, {"<a>": n**2, "b": 10 * n}, here=7, crossing=(10, 100), crossing_name="n = d", title="t"
-    )
-    assert [trace.y.tolist() for trace in figure.data[:2]] == [[1, 100, 10_000], [10, 100, 1000]]
-    assert figure.data[0].name == "&lt;a&gt;"
-    assert len({trace.line.dash for trace in figure.data[:2]}) == 2  # told apart without colour
-    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
-    marks = {a.text: (a.x, a.y) for a in figure.layout.annotations}
-    assert marks["n = d"] == (1, 2)  # on logarithmic axes
-    assert marks[f"{ENGLISH['cost_yours']}: n = 7"][0] == pytest.approx(np.log10(7))
-    assert (figure.data[2].x, figure.data[2].y) == ((10,), (100,))
-    with pytest.raises(ValueError, match="above 0"):
-        figures.cost_curves(n, {"a": np.zeros(3)}, here=1)
-
-
 def test_gradients_are_drawn_against_the_last_tokens_own() -> None:
     sizes = {"one": (["a", "<b>", "c"], np.array([1.0, 2, 4])), "two": (["d", "e"], np.array([3.0, 2]))}
     figure = figures.gradient_reach(sizes, back=1)

@@ -1,7 +1,6 @@
 """The lesson Costs, variants, results: what is on the screen is what the library computes, and the code on it runs."""
 
 import json
-import math
 import re
 
 import numpy as np
@@ -12,9 +11,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
 from tests.refs import subject
-from vizformer.analysis.costs.attention_speed import COMPARISONS, WAYS, Kind, Measured
-from vizformer.analysis.costs.layer_types import table_one
-from vizformer.analysis.costs.model_costs import mixture, model_cost, overtakes
+from vizformer.analysis.costs.model_costs import mixture
 from vizformer.analysis.costs.own_ablations import loss_changes, own_rows
 from vizformer.analysis.costs.paper_results import TABLE_2, TABLE_3, counted
 from vizformer.analysis.costs.sparse_reach import (
@@ -26,10 +23,8 @@ from vizformer.analysis.costs.sparse_reach import (
     sparse_cost,
 )
 from vizformer.assets import asset
-from vizformer.config import ModelConfig
 from vizformer.explain.attention_without_softmax import linear_attention
 from vizformer.explain.softmax_in_blocks import online_softmax
-from vizformer.web.catalogue import speed_run
 from vizformer.web.lessons.costs.flash import factor
 from vizformer.web.lessons.costs.sparse import KINDS
 
@@ -45,86 +40,6 @@ def link(model: str, part: str, *dials: str) -> dict[str, str]:
 
 def own_tokens(model: str) -> int:
     return len(load(model).encode(TEXTS[model]))
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", TEXTS)
-def test_table_one_is_that_of_the_typed_length(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, **link(model, "complexity", "costs.k:4", "costs.r:5"))
-    assert not app.exception
-    n, d = own_tokens(model), load(model).model.config.d_model
-    found = table_one(n, d, 4, 5)
-    for row, one in zip(tables(app)[0], found, strict=True):
-        assert number(row[1].split("= ")[1]) == one.per_layer
-        assert number(row[2].removeprefix("n = ")) == one.sequential
-        assert number(row[3].split("= ")[-1]) == pytest.approx(one.path, rel=0.01)
-    done = run(app.code[0].value)
-    assert [done["attention"], done["recurrent"], done["convolution"], done["restricted"]] == [
-        one.per_layer for one in found[:4]
-    ]
-    assert done["path"] == pytest.approx(found[2].path)
-    assert right(enter(app, "costs", "times", round(d / n, 2)))
-
-
-def test_a_longer_text_makes_another_layer_the_cheaper_one(open_app: Open) -> None:
-    app = open_app(PAGE, **link("zh-en", "complexity", "costs.n:1024", "costs.r:64"))
-    assert any("by the table self-attention needs 4 times as many" in text.value for text in app.text)
-    assert number(tables(app)[0][0][1].split("= ")[1]) == 1024**2 * 256
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", TEXTS)
-def test_the_calculator_counts_the_readers_model(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, **link(model, "calculator"))
-    assert not app.exception
-    config, n = load(model).model.config, own_tokens(model)
-    found = model_cost(config, n)
-    components, forward, _memory, _training = tables(app)
-    assert [number(row[1]) for row in components] == [*(count for __, count in found.components()), found.total]
-    assert found.total == sum(p.numel() for p in load(model).model.parameters())
-    counts = (found.forward.attention, found.forward.projections, found.forward.feedforward, found.forward.unembedding)
-    for row, count in zip(forward, counts, strict=False):
-        shown = number(row[1].split(" ·")[0]) * (1e6 if "10⁶" in row[1] else 1)
-        assert shown == pytest.approx(count, rel=1e-3)
-    assert run(app.code[0].value)["overtakes"] == found.overtakes.products
-    assert right(enter(app, "costs", "overtakes", round(overtakes(config).products)))
-
-
-def test_a_published_model_is_counted_beside_what_its_authors_print(open_app: Open) -> None:
-    app = open_app(PAGE, **link("zh-en", "calculator", "costs.model:gpt3-175b", "costs.length:2048", "costs.bytes:2"))
-    assert not app.exception
-    found = model_cost(ModelConfig.preset("gpt3-175b"), 2048)
-    components, __, memory, training = tables(app)
-    assert number(components[-1][1]) == found.total
-    assert any("arXiv:2005.14165v4, Table 2.1" in caption.value for caption in app.caption)
-    assert memory[0][1] == f"{2 * found.total / 2**30:.1f} GiB"
-    assert memory[-1][1].startswith(f"{2 * found.kv_numbers / 2**30:.1f} GiB")
-    assert training[0][1].startswith("3.14")
-    assert "10²³" in training[0][1]
-    assert run(app.code[0].value)["training"] == pytest.approx(found.rule_of_thumb(300e9))
-
-
-def test_a_number_between_the_ends_can_be_typed(open_app: Open) -> None:
-    app = open_app(PAGE, **link("stories", "calculator", "costs.model:numbers"))
-    before = said(app)
-    app.number_input(key="setting.costs.d").set_value(1024).run()
-    assert app.number_input(key="setting.costs.d").value == 1024
-    assert "costs.d:1024" in str(app.query_params["dials"])
-    assert "d_model 1,024" in said(app)
-    assert "d_model 1,024" not in before
-
-
-def test_numbers_of_ones_own_are_counted_and_impossible_ones_refused(open_app: Open) -> None:
-    app = open_app(PAGE, **link("zh-en", "calculator", "costs.model:numbers", "costs.encoder:0", "costs.d:768"))
-    assert not app.exception
-    config = ModelConfig(
-        vocab_size=37_000, d_model=768, n_heads=8, n_kv_heads=8, d_ff=2048, n_decoder_layers=6, positions="none"
-    )
-    assert number(tables(app)[0][-1][1]) == model_cost(config, 8).total
-    app = open_app(PAGE, **link("zh-en", "calculator", "costs.model:numbers", "costs.heads:7"))
-    assert not app.exception
-    assert any("not divisible by n_heads=7" in error.value.replace("\\", "") for error in app.error)
-    opens_well(app, PAGE, **link("zh-en", "calculator", "costs.model:numbers", "costs.d:999999999"))
 
 
 @pytest.mark.sample(1)
@@ -173,19 +88,6 @@ def test_linear_attention_is_that_of_the_head(open_app: Open, model: str) -> Non
     assert right(enter(app, "costs", "bracket", 20 * n * d * d))
 
 
-def test_the_formulas_of_table_one_hold_for_short_texts(open_app: Open) -> None:
-    app = open_app(PAGE, part="complexity", model="zh-en", text="猫", dials="costs.k:9~costs.r:8")
-    n, d = len(load("zh-en").encode("猫")), load("zh-en").model.config.d_model
-    assert n < 8
-    values = {"n": n, "d": d, "k": 9, "r": 8, "max": max, "min": min, "log": math.log}
-    for row in tables(app)[0]:
-        for cell in (row[1], row[3]):
-            formula, __, shown = cell.rpartition(" = ")
-            written = formula.replace("logₖ n", "log(n, k)").replace("²", "**2").replace("·", "*")
-            if formula:
-                assert eval(written, values) == pytest.approx(number(shown), rel=0.01), cell
-
-
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", TEXTS)
@@ -222,68 +124,6 @@ def test_sparse_masks_are_counted(open_app: Open, model: str) -> None:
     assert done["cells"] == own.cells
     assert int(done["hears"].sum()) == own.heard[min(1, len(own.heard) - 1)]
     assert right(enter(app, "costs", "layers", int(np.ceil((n - 1) / 2))))
-
-
-def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
-    open_app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Run:
-        """A measurement of which two lengths are there."""
-
-        def __init__(self) -> None:
-            self.running, self.found = False, tuple[Measured, ...]()
-
-        def look(self, kind: Kind) -> speed_run.SpeedState:
-            return speed_run.SpeedState(self.found, self.running, "" if self.running or not self.found else "stopped")
-
-        def start(self, kind: Kind) -> None:
-            self.running = True
-            self.found = tuple(Measured(way, n, n / 1e5, 4 * n) for n in (128, 256) for way in WAYS)
-
-        def stop(self, kind: Kind) -> None:
-            self.running = False
-
-    fake = Run()
-    monkeypatch.setattr(speed_run, "speed_run", lambda: fake)
-    app = open_app(PAGE, **link("zh-en", "measured"))
-    assert not app.exception
-    known = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))
-    full = [1e3 * one["seconds"] for one in known["heads"] if one["way"] == "full"]
-    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), full, rtol=1e-5)
-    assert known["processor"] in said(app)
-    assert run(app.code[0].value)["same"]
-    app = app.button(key="costs.speed.start").click().run()
-    assert not app.exception
-    assert fake.running
-    times, memory = chart(app, 0)["data"], chart(app, 1)["data"]
-    np.testing.assert_allclose(array(times[0]["y"]), [1.28, 2.56], rtol=1e-5)
-    np.testing.assert_allclose(array(memory[0]["y"]), [512 / 2**20, 1024 / 2**20], rtol=1e-5)
-    assert tables(app)[0][0][1] == "1.28 ms, 512 B"
-    app = app.button(key="costs.speed.stop").click().run()
-    app.run()
-    assert any("Stopped" in info.value for info in app.info)
-    assert app.button(key="costs.speed.start").label == "Measure again"
-    n = own_tokens("zh-en")
-    assert right(enter(app, "costs", "bytes", 4 * n * n))
-
-
-def test_a_layer_of_attention_is_timed_beside_a_recurrent_one(open_app: Open) -> None:
-    app = open_app(PAGE, **link("zh-en", "measured", "costs.compared:layers"))
-    assert not app.exception
-    known = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))["layers"]
-    for trace, way in zip(chart(app, 0)["data"], COMPARISONS["layers"].ways, strict=True):
-        own = [1e3 * one["seconds"] for one in known if one["way"] == way]
-        np.testing.assert_allclose(array(trace["y"]), own, rtol=1e-5)
-    times, theory = tables(app)
-    assert (
-        [row[0] for row in times] == [row[0] for row in theory] == ["32", "64", "128", "256", "512", "1,024", "2,048"]
-    )
-    for row in theory:
-        n, d = int(number(row[0])), 128
-        assert (number(row[1]), number(row[2])) == (2 * n * n * d + 4 * n * d * d, 6 * n * d * d)
-        assert (row[4], row[5]) == ("1", row[0])
-    assert next(row for row in theory if row[0] == "128")[3] == "1.00"  # n = d
-    run(app.code[0].value)
 
 
 @pytest.mark.sample(1)
@@ -346,12 +186,9 @@ def test_the_results_are_those_of_the_paper(open_app: Open, pair: str) -> None:
 
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     for part, word in (
-        ("complexity", "自注意力"),
-        ("calculator", "嵌入"),
         ("flash", "当前最大值"),
         ("linear", "线性注意力"),
         ("sparse", "堆叠"),
-        ("measured", "机器"),
         ("family", "专家"),
         ("results", "逐个乘积"),
     ):
@@ -362,5 +199,5 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
 
 @pytest.mark.sweep
 def test_a_mark_and_one_token_are_enough(open_app: Open) -> None:
-    for part in ("complexity", "calculator", "flash", "linear", "sparse", "measured", "family", "results"):
+    for part in ("flash", "linear", "sparse", "family", "results"):
         opens_well(open_app(), PAGE, part=part, model="stories", text=".")

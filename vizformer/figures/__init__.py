@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         measure_of_heads,
         weight_histogram,
     )
-    from vizformer.figures.head_sharing import head_costs, shared_heads
+    from vizformer.figures.head_sharing import shared_heads
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid
     from vizformer.figures.leakage import change_bars, change_map
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from vizformer.figures.logit_bars import logit_terms, score_terms
     from vizformer.figures.matrix import matrix_heatmap, token_pairs
     from vizformer.figures.neighbours import embedding_map, neighbour_bars
-    from vizformer.figures.patches import patch_picture
     from vizformer.figures.positions import positional_heatmap
-    from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
+    from vizformer.figures.reach import gradient_reach, path_picture
     from vizformer.figures.results import changes, named_points, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
     from vizformer.figures.side_by_side import difference_map, similarity_map, stream_map

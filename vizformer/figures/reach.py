@@ -84,61 +84,6 @@ def _ticks(names: Sequence[str], most: int) -> dict[str, object]:
     }
 
 
-def cost_curves(
-    n: NDArray[np.floating],
-    costs: Mapping[str, NDArray[np.floating]],
-    *,
-    here: int,
-    crossing: tuple[float, float] | None = None,
-    crossing_name: str = "",
-    title: str = "",
-) -> Figure:
-    """Draws what a layer costs against the number of tokens, both on logarithmic scales; one number of tokens is marked."""
-    words = texts()
-    n = np.asarray(n, dtype=np.float64)
-    figure = Figure()
-    for index, (name, cost) in enumerate(costs.items()):
-        cost = np.asarray(cost, dtype=np.float64)
-        if cost.shape != n.shape or n.min() <= 0 or cost.min() <= 0:
-            raise ValueError(
-                f"{name}: {cost.shape} costs for {n.shape} numbers of tokens, all of which must be above 0"
-            )
-        figure.add_scatter(
-            x=n.astype(np.float32),
-            y=cost.astype(np.float32),
-            name=safe(name),
-            mode="lines",
-            line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
-            hovertemplate=fill(words["cost_at"], name=safe(name), n="%{x:.0f}", value="%{y:.3s}"),
-        )
-    frame(figure, title, height=430, hovermode="closest")
-    figure.update_xaxes(type="log", title=safe(words["cost_tokens"]), dtick=1, exponentformat="SI")
-    figure.update_yaxes(type="log", title=safe(words["cost_multiplications"]), dtick=2, exponentformat="SI")
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22, "yanchor": "top"})
-    _upright(figure, here, f"{words['cost_yours']}: n = {here}")
-    if crossing is not None:
-        at = {"x": float(np.log10(crossing[0])), "y": float(np.log10(crossing[1]))}
-        figure.add_scatter(
-            x=[crossing[0]],
-            y=[crossing[1]],
-            mode="markers",
-            showlegend=False,
-            hoverinfo="skip",
-            marker={"size": 11, "symbol": "circle-open", "color": MASKED_LINE, "line": {"width": 2.5}},
-        )
-        figure.add_annotation(
-            **at, text=safe(crossing_name), showarrow=True, ax=-45, ay=-45, arrowcolor=MASKED_LINE, font={"size": 13}
-        )
-    return figure
-
-
-def _upright(figure: Figure, at: float, text: str) -> None:
-    figure.add_vline(x=at, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
-    figure.add_text(
-        float(np.log10(at)), 1.0, text, xref="x", yref="paper", xanchor="left", yanchor="bottom", font={"size": 13}
-    )
-
-
 def gradient_reach(
     curves: Mapping[str, tuple[Sequence[str], NDArray[np.floating]]],
     spread: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None,

@@ -13,12 +13,11 @@ each of the five can be compared with a recurrent one.  A path is counted in the
 that what is known of the first token passes through until it reaches the last output.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 LayerType = Literal["attention", "recurrent", "contiguous", "dilated", "restricted"]
 LAYER_TYPES: tuple[LayerType, ...] = get_args(LayerType)
@@ -92,105 +91,15 @@ def _heard(kind: LayerType, to: int, level: int, k: int, r: int) -> list[int]:
     return [max(source, 0) for source in found if source >= 0]
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What the cost of a layer depends on: tokens n (a number or an array), width d, kernel k, window r."""
+def table_cost(kind: LayerType, n: int, d: int, k: int = 3, r: int = 8) -> int:
+    """The column "Complexity per Layer" of Table 1: multiplications of a layer that is d wide, without constants.
 
-    n: "int | float | Float[np.ndarray, ' points']"
-    d: int
-    k: int = 3
-    r: int = 8
-
-    @property
-    def window(self) -> "int | float | Float[np.ndarray, ' points']":
-        """r, or all n tokens where there are fewer."""
-        return np.minimum(self.r, self.n) if isinstance(self.n, np.ndarray) else min(self.r, self.n)
-
-
-def table_cost(kind: LayerType, s: Sizes) -> "int | float | Float[np.ndarray, ' points']":
-    """The column "Complexity per Layer" of Table 1, without constants; a window ends where the text does."""
+    Self-attention n^2 d, recurrent n d^2, convolution k n d^2, restricted r n d.  A window ends where the text does.
+    """
     if kind == "attention":
-        return s.n**2 * s.d
+        return n**2 * d
     if kind == "recurrent":
-        return s.n * s.d**2
+        return n * d**2
     if kind == "restricted":
-        return s.window * s.n * s.d
-    return s.k * s.n * s.d**2
-
-
-def full_cost(kind: LayerType, s: Sizes) -> "int | float | Float[np.ndarray, ' points']":
-    """The multiplications of every matrix product of a layer that is d wide inside and out.
-
-    attention: 2 n^2 d (q k^T and weights v) + 4 n d^2 (W_Q, W_K, W_V, W_O); restricted: 2 r n d + 4 n d^2;
-    recurrent, as a GRU: 6 n d^2 (three gates, each with x_t and h_(t-1)); convolution: k n d^2.
-    Cells that a mask blocks count, as they are computed before they are blocked.
-    """
-    projections = 4 * s.n * s.d**2
-    if kind == "attention":
-        return 2 * s.n**2 * s.d + projections
-    if kind == "restricted":
-        return 2 * s.window * s.n * s.d + projections
-    if kind == "recurrent":
-        return 6 * s.n * s.d**2
-    return s.k * s.n * s.d**2
-
-
-def cost_curves(
-    d: int, k: int = 3, r: int = 8, *, full: bool
-) -> tuple[Float[np.ndarray, " points"], dict[LayerType, Float[np.ndarray, " points"]]]:
-    """Numbers of tokens from 1 to 100,000, and what a layer costs at them: by `full_cost`, or by `table_cost`.
-
-    The two convolutions cost the same, so the dilated one is left out.
-    """
-    n = np.logspace(0, 5, 101)
-    count = full_cost if full else table_cost
-    return n, {kind: np.asarray(count(kind, Sizes(n, d, k, r))) for kind in LAYER_TYPES if kind != "dilated"}
-
-
-RowKind = Literal["attention", "recurrent", "convolution", "restricted", "contiguous", "separable"]
-ROWS: tuple[RowKind, ...] = get_args(RowKind)
-IN_TABLE: tuple[RowKind, ...] = ("attention", "recurrent", "convolution", "restricted")
-"""The rows of the table itself; the others are from the text of section 4."""
-
-
-@dataclass(frozen=True)
-class Complexity:
-    """A row of the table for n tokens and a width of d."""
-
-    kind: RowKind
-    per_layer: int  # multiplications, without the constants that an order of growth leaves out
-    sequential: int  # operations that have to wait for each other
-    path: float  # the maximum path length as the table has it: log_k n and n / r are rarely whole numbers
-
-
-def complexity(kind: RowKind, n: int, d: int, k: int = 3, r: int = 8) -> Complexity:
-    """One row; a kernel or window that is wider than the text ends where it does.
-
-    Raises:
-        ValueError: fewer than one token or number, a kernel of fewer than 2, a window of fewer than 1.
-    """
-    if n < 1 or d < 1 or k < 2 or r < 1:
-        raise ValueError(f"n={n}, d={d}, k={k}, r={r}: n, d and r must be at least 1, k at least 2")
-    seen = min(r, n)
-    per_layer = {
-        "attention": n * n * d,
-        "recurrent": n * d * d,
-        "convolution": k * n * d * d,
-        "restricted": seen * n * d,
-        "contiguous": k * n * d * d,
-        "separable": k * n * d + n * d * d,
-    }[kind]
-    path = {
-        "attention": 1.0,
-        "recurrent": float(n),
-        "convolution": max(1.0, math.log(n) / math.log(k)),
-        "restricted": n / seen,
-        "contiguous": max(1.0, n / k),
-        "separable": max(1.0, math.log(n) / math.log(k)),
-    }[kind]
-    return Complexity(kind, per_layer, n if kind == "recurrent" else 1, path)
-
-
-def table_one(n: int, d: int, k: int = 3, r: int = 8) -> tuple[Complexity, ...]:
-    """All rows of Table 1, and those that section 4 adds: kernels side by side, and separable (k n d + n d^2)."""
-    return tuple(complexity(kind, n, d, k, r) for kind in ROWS)
+        return min(r, n) * n * d
+    return k * n * d**2

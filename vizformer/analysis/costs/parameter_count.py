@@ -87,8 +87,6 @@ def count(sizes: Sizes) -> Counted:
     )
 
 
-
-
 def parts(model: Transformer) -> dict[str, int]:
     """The parameters of a model by "<section>.<kind>" of its drawing's boxes; they sum to all there are."""
     found: dict[str, int] = {}

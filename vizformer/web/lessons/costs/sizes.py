@@ -1,8 +1,5 @@
 """What several laboratories share: what a model costs, the slider for a number of tokens, large numbers, bounded inputs."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import streamlit as st
 
 from vizformer.analysis.costs import model_costs
@@ -15,25 +12,6 @@ _POWERS = ((1e15, "10¹⁵"), (1e12, "10¹²"), (1e9, "10⁹"), (1e6, "10⁶"))
 
 
 model_cost = cached(model_costs.model_cost)
-
-
-@dataclass(frozen=True)
-class Between:
-    """The whole numbers from `low` to `high`, as options of a setting, without a list of them."""
-
-    low: int
-    high: int
-
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, int) and self.low <= value <= self.high
-
-    def __iter__(self) -> Iterator[int]:
-        """The ends: they tell one box from another."""
-        yield self.low
-        yield self.high
-
-    def __len__(self) -> int:
-        return self.high - self.low + 1
 
 
 def length(lab: Laboratory, name: str, own: int, usual: int | None = None) -> int:

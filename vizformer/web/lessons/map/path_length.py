@@ -1,4 +1,4 @@
-"""A laboratory of the lesson The map: how many steps lie between the first token and the last output, without an RNN."""
+"""A laboratory of the lesson The map: Table 1 of the paper, how far apart two tokens are and what a layer costs."""
 
 from dataclasses import dataclass
 
@@ -25,6 +25,14 @@ FORMULAS: dict[LayerType, str] = {  # (plain text: LaTeX in a table takes the br
     "dilated": "max(1, ⌈logₖ n⌉)",
     "restricted": "max(1, ⌈(n−1)/(r−1)⌉)",
 }
+COSTS: dict[LayerType, str] = {
+    "attention": "n²d",
+    "recurrent": "nd²",
+    "contiguous": "knd²",
+    "dilated": "knd²",
+    "restricted": "min(r, n) nd",
+}
+"""The column "Complexity per Layer" of the paper's Table 1."""
 ATTENTION = """n, d_head = {n}, {d_head}
 q, k, v = torch.randn(3, n, d_head)
 z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"""
@@ -57,6 +65,7 @@ def draw(subject: Subject) -> None:
     tokens = labels.texts(subject.tokens)
     n, shown = len(tokens), tokens[:DRAWN]
     lesson.ask(question(subject))
+    lesson.ask(cost(subject), folded=True)  # the table below gives it away
     with controls():
         kind = lab.buttons("kind", LAYER_TYPES, "recurrent")
         k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
@@ -67,7 +76,7 @@ def draw(subject: Subject) -> None:
     )
     if n > len(shown):
         lab.note("first", shown=len(shown), n=n)
-    st.markdown(_table(n, k, r))
+    st.markdown(_table(n, subject.config.d_model, k, r))
     _formula(kind, n, k, r, subject.config)
 
 
@@ -82,15 +91,25 @@ def question(subject: Subject) -> lesson.Choice | None:
     return lab.options("path", layers, wrong, subject.model, subject.text, written="{:,}".format, **values)
 
 
-def _table(n: int, k: int, r: int) -> str:
+@lab.asks("cost")
+def cost(subject: Subject) -> lesson.Choice:
+    n, d = len(subject.tokens), subject.config.d_model
+    own, other = (layer_types.table_cost(kind, n, d) for kind in ("attention", "recurrent"))
+    right = "attention" if own < other else "recurrent" if own > other else "neither"
+    values = {"tokens": counts.tokens(n), "d": d, "own": own, "other": other}
+    return lab.choice("cost", ("attention", "recurrent", "neither"), right, subject.model, subject.text, **values)
+
+
+def _table(n: int, d: int, k: int, r: int) -> str:
     """The five kinds side by side, as Markdown."""
-    head = [lab.text("yours", tokens=counts.tokens(n)), *lab.columns("layers", "sequential", "path")]
+    head = [lab.text("yours", tokens=counts.tokens(n), d=d), *lab.columns("layers", "sequential", "path", "cost")]
     rows = []
     for kind, formula in FORMULAS.items():
         found = layer_types.reach(kind, n, k, r)
-        name = lab.text(f"kind.{kind}")
-        rows.append(f"| {name} | {found.layers} | {found.sequential} | {formula} = **{found.path}** |")
-    return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
+        name, multiplied = lab.text(f"kind.{kind}"), layer_types.table_cost(kind, n, d, k, r)
+        path = f"{formula} = **{found.path}**"
+        rows.append(f"| {name} | {found.layers} | {found.sequential} | {path} | {COSTS[kind]} = {multiplied:,} |")
+    return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|--:|", *rows])
 
 
 def _formula(kind: LayerType, n: int, k: int, r: int, config: ModelConfig) -> None:
