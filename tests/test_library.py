@@ -21,7 +21,7 @@ from vizformer.analysis.attribution import blanks, forward_scenes
 from vizformer.analysis.causes import ablation, tokens_left_out
 from vizformer.analysis.heads import residual_contributions
 from vizformer.analysis.masks import leakage
-from vizformer.analysis.vectors import contextual, neurons
+from vizformer.analysis.vectors import contextual
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.checkpoints.export import Layout
 from vizformer.errors import TraceError
@@ -66,7 +66,6 @@ AT: dict[str, Callable[[Checkpoint, Trace, int], object]] = {
     "key_contributions": lambda c, t, at: residual_contributions.key_contributions(c, t, *HEAD, at),
     "sweep": lambda c, t, at: ablation.sweep(c, t, at, 5),
     "token_sweep": lambda c, t, at: tokens_left_out.token_sweep(c, t, "decoder", at, 5, "unseen"),
-    "firing": lambda c, t, at: neurons.firing(c, t, "decoder", 0, at).values,
     "walkthrough": lambda c, t, at: forward_scenes.walkthrough(c, t, at).candidates,
     "guess": lambda c, t, at: blanks.guess(t, at, 5),
     "replacements": lambda c, t, at: leakage.replacements(c, t, "decoder", at),

@@ -128,9 +128,7 @@ def test_a_model_without_a_softmax_keeps_the_other_stations_of_the_path(open_app
     assert names == ["machine", "tokens", "rows", "layer", "writing", "loss"]
 
 
-@pytest.mark.parametrize(
-    ("page", "part", "asked"), [("heads", "cost", 0), ("heads", "groups", 0), ("costs", "calculator", 1)]
-)
+@pytest.mark.parametrize(("page", "part", "asked"), [("heads", "groups", 0)])
 def test_no_attention_is_counted_where_there_is_none(open_app, page, part, asked):
     """One note in the place of its costs, and no question about them; that on training stays."""
     app = open_app(f"pages/learn/{page}.py", **link("mamba2", part=part))

@@ -264,7 +264,6 @@ def test_numbers_that_are_no_longer_finite_are_said_in_words(open_app, page, loc
     [
         ("block", "stream"),
         ("block", "ffn"),
-        ("block", "neurons"),
         ("training", "loss"),
         ("heads", "split"),
         ("qkv", "arithmetic"),

@@ -18,6 +18,7 @@ from vizformer.checkpoints import save
 from vizformer.checkpoints.files import hub as library
 from vizformer.web.catalogue import hub, local_paths, server_folder, trainings
 from vizformer.web.frame import sitemap
+from vizformer.web.link.gone_parts import NEAREST
 from vizformer.web.link.view import View, link_name
 from vizformer.web.widgets import lesson_text
 
@@ -61,7 +62,6 @@ PAGES = {
 # Every other part of every lesson, some of them in Chinese or for another model and text.
 PARTS = {
     "/map?part=rnn&lang=zh_CN": ["节: rnn"],
-    "/map?part=cost": ["Part: cost"],
     "/map?model=stories&text=a+cat+sat&part=gru": ["Part: gru", "Model: stories", "Tokens before the last: 3"],
     "/tokens?part=merges&lang=zh_CN": ["节: merges"],
     "/tokens?part=lookup": ["Part: lookup", "Token: 5"],
@@ -77,7 +77,6 @@ PARTS = {
     "/qkv?part=three": ["Part: three"],
     "/qkv?model=stories&text=a+cat+sat&site=decoder&part=scale": ["Part: scale", "Model: stories"],
     "/heads?part=all&lang=zh_CN": ["节: all"],
-    "/heads?part=cost": ["Part: cost", "Heads: 4"],
     "/heads?part=reference": ["Part: reference", "Pronoun: ta_form"],
     "/heads?model=stories&text=a+cat+sat&part=groups": ["Part: groups", "Key/value heads: 4"],
     "/masks?part=paint&lang=zh_CN": ["节: paint"],
@@ -89,37 +88,26 @@ PARTS = {
     "/block?part=residual": ["Part: residual"],
     "/block?part=order": ["Part: order"],
     "/block?part=ffn": ["Part: ffn"],
-    "/block?part=neurons": ["Part: neurons"],
-    "/block?part=dropout": ["Part: dropout"],
     "/block?part=count": ["Part: count"],
-    "/block?part=width": ["Part: width"],
-    "/block?part=build": ["Part: build"],
     "/cross?part=memory": ["Part: memory"],
     "/cross?part=alignment": ["Part: alignment"],
     "/cross?part=without": ["Part: without"],
     "/cross?part=bottleneck": ["Part: bottleneck"],
     "/decoding?part=free&dials=decoding.step%3A2": ["Part: free", "Token that goes wrong: 2"],
     "/decoding?part=ways": ["Part: ways", "Beam width: 2"],
-    "/decoding?part=steps": ["Part: steps"],
     "/decoding?part=bleu": ["Part: bleu", "Words in a run: 2"],
     "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
-    "/decoding?part=drafts&dials=decoding.drafts%3A2": ["Part: drafts", "Drafted tokens in a round: 2"],
     "/training?part=smoothing&dials=training.eps%3A0.2": ["Part: smoothing", "ε: taken from the right token: 0.2"],
     "/training?part=rate": ["Part: rate", "Warm-up steps: 4000"],
     "/training?part=adam&dials=training.update%3A3": ["Part: adam", "Step: 3"],
     "/training?part=gradient": ["Part: gradient"],
     "/training?part=without": ["Part: without"],
-    "/training?part=dropout": ["Part: dropout", "p: share that is dropped: 0.1"],
+    "/training?part=dropout": ["Part: dropout", "p: share that is dropped: 0"],
     "/training?part=sharing": ["Part: sharing"],
-    "/training?part=batches&lang=zh_CN": ["节: batches", "每批句数: 5"],
-    "/training?part=average&dials=training.run%3A1": ["Part: average", "Which training: 1"],
     "/training?part=classifier": ["Part: classifier"],
-    "/costs?part=complexity&dials=costs.k%3A4": ["Part: complexity", "Kernel width k: 4", "Window r: 8"],
-    "/costs?part=calculator&dials=costs.model%3Agpt3-175b": ["Part: calculator", "Configuration: gpt3-175b"],
     "/costs?part=flash&dials=costs.tile%3A2": ["Part: flash", "Keys in a tile: 2"],
     "/costs?part=linear": ["Part: linear"],
     "/costs?part=sparse&dials=costs.reach%3A2": ["Part: sparse", "Window: keys on each side: 2"],
-    "/costs?part=measured": ["Part: measured"],
     "/costs?part=family&dials=costs.experts%3A16": ["Part: family", "Experts: 16", "Query heads: 32"],
     "/costs?part=results&dials=costs.to%3Afr": ["Part: results", "Translation: fr"],
     "/errors?part=scale": ["Part: scale", "scores = q @ k.T / math.sqrt(d_model)"],
@@ -243,7 +231,6 @@ SETTINGS = {
     ],
     "/tokens?part=norms&dials=tokens.scale%3A0": ["and with the factor switched"],
     "/tokens?part=vectors&dials=tokens.sum%3A1": ["A sum of three rows: 1"],
-    "/tokens?part=signals&dials=tokens.patch%3A8~tokens.chosen%3A3": ["Side of a patch, in pixels: 8", "Patch: 3"],
     "/positions?part=function&dials=positions.query%3A2~positions.key%3A1": [
         "The token that asks, at place m: 2",
         "The token that answers, at place n: 1",
@@ -327,6 +314,23 @@ OF_THE_OLD_DOOR = {
     "/?target=I+have+a+dog.": "/?target=I+have+a+dog.",
 }
 
+# Parts that there are no more.
+GONE = (
+    "/tokens?part=signals&dials=tokens.patch%3A8~tokens.chosen%3A3",
+    "/block?part=dropout",
+    "/block?part=width",
+    "/map?part=cost",
+    "/heads?part=cost",
+    "/block?part=neurons",
+    "/block?part=build",
+    "/decoding?part=steps",
+    "/decoding?part=drafts&dials=decoding.drafts%3A2",
+    "/training?part=batches&lang=zh_CN",
+    "/training?part=average&dials=training.run%3A1",
+    "/costs?part=complexity&dials=costs.k%3A4",
+    "/costs?part=calculator&dials=costs.model%3Agpt3-175b",
+    "/costs?part=measured",
+)
 LINKS: dict[str, list[str]] = {**{address: [title] for address, title in PAGES.items()}, **PARTS, **PLACES, **SETTINGS}
 REFUSED = "/report?model=upload%2F4f0c6ad2e9b10d37"  # the one that belongs to a session which is over
 
@@ -413,6 +417,16 @@ def test_a_link_of_before_shows_what_it_showed(open_app, address):
     assert back == fields(address)
 
 
+@pytest.mark.parametrize("address", GONE)
+def test_a_link_to_a_part_that_is_gone_says_so_and_leads_to_the_nearest(open_app, address):
+    lesson, given = urlsplit(address).path.removeprefix("/"), fields(address)
+    app = open_app(sitemap.PAGES[lesson].file, **given)
+    assert not app.exception
+    assert said_by(app)["part"] == NEAREST[f"{lesson}/{given['part']}"]
+    if "lang" not in given:
+        assert any("does not have any more" in notice.value for notice in app.info)
+
+
 @pytest.mark.parametrize("address", OF_THE_OLD_DOOR)
 def test_a_link_to_the_old_door_shows_what_it_showed(open_app, address):
     app = open_app(**fields(address))
@@ -477,6 +491,9 @@ def test_the_links_name_every_page_every_part_and_every_field():
         named = {fields(address).get("part") for address in LINKS if urlsplit(address).path == f"/{entry.url}"}
         _first, *others = lesson_text.lesson_prose(entry.url, "en")
         assert set(others) <= named, entry.url
+        assert {key for key in NEAREST if key.startswith(f"{entry.url}/")} == {
+            f"{entry.url}/{fields(address)['part']}" for address in GONE if urlsplit(address).path == f"/{entry.url}"
+        }
     assert {name for address in LINKS for name in fields(address)} == set(
         map(link_name, View.__dataclass_fields__.values())
     )

@@ -97,7 +97,7 @@ def test_the_key_has_the_digits_that_are_asked_for(open_app: Open) -> None:
 
 
 def test_no_tolerance_on_the_sheet_tells_the_answer(open_app: Open) -> None:
-    app = open_app(PAGE, text=SENTENCE, dials="worksheet.calculations:0~worksheet.lessons:4,9,11")
+    app = open_app(PAGE, text=SENTENCE, dials="worksheet.calculations:0~worksheet.lessons:4,5,9,11")
     shown = re.findall(r"± ([\d.]+)", " ".join(html.proto.body for html in app.get("html")))
     assert len(shown) > 5
     assert all(one.strip("0.") in ("1", "2", "3", "5") for one in shown), shown

@@ -15,10 +15,12 @@ import streamlit as st
 
 from vizformer.explain import standalone
 from vizformer.explain.snippets import Given
+from vizformer.messages import N_
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import inline_scripts, numbering, presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
+from vizformer.web.link.gone_parts import NEAREST
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.model_ref import ModelRef
@@ -130,6 +132,14 @@ def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) ->
         presenting.restart()
         if state.view().part not in keys:  # from another lesson: nobody asked for it here
             state.update(part="" if unnamed is None or unnamed(state.linked()) == keys[0] else keys[0])
+    if (nearest := NEAREST.get(f"{entry.url}/{state.view().part}")) in keys:
+        state.update(part=nearest)
+        state.note(
+            N_(
+                "The link names a part that this lesson does not have any more. Shown is the nearest one; the search in "
+                "the bar finds every part and term."
+            )
+        )
     chosen = state.fit(part=("", *keys)).part
     st.session_state[_UNNAMED] = ""
     if not chosen:

@@ -29,12 +29,16 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, language, translate
 
 PLACES: Mapping[str, str] = {
-    **{"tokens": "rows", "tokens/pieces": "tokens", "tokens/merges": "tokens", "tokens/signals": "tokens"},
+    **{
+        "tokens": "rows",
+        "tokens/pieces": "tokens",
+        "tokens/merges": "tokens",
+    },
     **{"positions": "places", "qkv": "query", "qkv/scale": "softmax", "heads": "heads", "masks": "mask"},
     **{"block": "layer", "block/count": "", "cross": "cross", "decoding": "writing", "decoding/cache": "mask"},
     **{"training": "", "training/loss": "loss", "training/smoothing": "loss", "training/sharing": "rows"},
     **{"map": "", "map/drawing": "machine", "costs": "", "costs/flash": "softmax", "costs/linear": "softmax"},
-    **{"costs/sparse": "softmax", "costs/measured": "softmax", "errors": "", "errors/dropout": "layer"},
+    **{"costs/sparse": "softmax", "errors": "", "errors/dropout": "layer"},
     **{"errors/scale": "softmax", "errors/waves": "places", "errors/total": "softmax", "errors/after": "mask"},
     **{"errors/cache": "mask", "errors/embedding": "rows", "errors/join": "heads"},
     **{"mixers": "softmax", "mixers/latent": "query"},
