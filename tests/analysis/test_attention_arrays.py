@@ -518,4 +518,13 @@ def test_what_is_none_of_it_gets_an_error_of_ours(given: object, said: str) -> N
 def test_names_of_a_byte_level_tokenizer_become_readable() -> None:
     shown = vf.view(weights(1, 2, 5, 5), ["<s>", "æĪĳ", "æľī", "Ġcats", "Ċ"])
     assert shown.query_tokens == shown.key_tokens == ("<s>", "我", "有", " cats", "\n")
+    odd = vf.view(
+        weights(1, 1, 3, 3), ["Ġa", "ãĢĢ", "âĢ®"]
+    ).query_tokens  # an ideographic space, and what turns the line
+    assert odd == (" a", "\u3000", "⟨E2 80 AE⟩")
     assert vf.view(weights(1, 1, 2, 2), ["kārlis", "é"]).query_tokens == ("kārlis", "é")  # words of a language
+
+
+def test_a_token_that_would_turn_the_sentence_shows_its_bytes() -> None:
+    shown = vf.view(weights(1, 2, 2, 2), ["a\u202eb", "\u2067"])
+    assert shown.query_tokens == ("a⟨E2 80 AE⟩b", "⟨E2 81 A7⟩")

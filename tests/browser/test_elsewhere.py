@@ -10,13 +10,15 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("lang", "show", "lines", "off", "refused"),
+    ("lang", "show", "layers", "lines", "off", "refused"),
     [
-        ("en", "Show", "Lines", "1 of 54 rows do not sum to 1", "weights are from 0 to 1"),
-        ("zh_CN", "显示", "连线", "54 行中有 1 行的和不是 1", "权重应在 0 到 1 之间"),
+        ("en", "Show", "3 layers of one text", "Lines", "1 of 54 rows do not sum to 1", "weights are from 0 to 1"),
+        ("zh_CN", "显示", "一个文本的 3 层", "连线", "54 行中有 1 行的和不是 1", "权重应在 0 到 1 之间"),
     ],
 )
-def test_a_file_is_handed_in_and_looked_at(open_tab, lang: str, show: str, lines: str, off: str, refused: str) -> None:
+def test_a_file_is_handed_in_and_looked_at(
+    open_tab, lang: str, show: str, layers: str, lines: str, off: str, refused: str
+) -> None:
     tab = open_tab(f"/elsewhere?lang={lang}")
     page = tab.page
     maps = weights(3, 2, 9, 9)
@@ -27,6 +29,7 @@ def test_a_file_is_handed_in_and_looked_at(open_tab, lang: str, show: str, lines
         page.get_by_role("button", name=show, exact=True).click()
 
     hand_in(npz(maps=maps, tokens=["the", "big", "red", "cat", "sat", "on", "a", "mat", "."]))
+    page.get_by_role("button", name=layers, exact=True).click()
     readout = page.locator(".vf-readout").first
     expect(readout).to_contain_text("mat")
     expect(page.get_by_text(off)).to_be_visible()

@@ -355,3 +355,41 @@ def test_resizing_lays_out_anew(open_file: OpenFile) -> None:
     assert f"{weights[0, 0, 3, 3]:.4f}" in readout(page)
     overview, detail = page.locator(".vf-overview").bounding_box(), page.locator(".vf-detail").bounding_box()
     assert overview["y"] + overview["height"] <= detail["y"]
+
+
+def test_the_colours_end_at_1_or_at_the_largest_of_the_map_as_the_reader_says(open_file: OpenFile) -> None:
+    weights = np.full((1, 2, 4, 4), 0.02, np.float32)
+    weights[0, 0, 2, 1] = 0.25
+    page = open_file(to_html(pack_heads(weights), query_tokens=list("abcd"), key_tokens=list("abcd")))
+    legend, yellow = page.locator(".vf-legend"), (253, 231, 37)
+    expect(legend).to_contain_text("weight")
+    assert legend.locator(".vf-ticks span").last.inner_text() == "1"
+    assert pixel(page, 2, 1) != yellow
+    legend.get_by_role("button", name="Colours up to the largest of this map").click()
+    expect(legend).to_contain_text("the colours end at the largest of this map, 0.2500")
+    assert legend.locator(".vf-ticks span").last.inner_text() == "0.25"
+    assert pixel(page, 2, 1) == yellow
+    tile(page, 0, 1).click()  # of each map its own
+    expect(legend).to_contain_text("the largest of this map, 0.0200")
+    legend.get_by_role("button", name="Colours from 0 to 1").press("Enter")
+    assert legend.locator(".vf-ticks span").last.inner_text() == "1"
+
+
+def test_a_row_of_nan_is_hatched_and_said(open_file: OpenFile) -> None:
+    weights = np.full((1, 1, 4, 4), 0.25, np.float32)
+    weights[0, 0, 2] = np.nan
+    chosen = Selection(0, 0, 2)
+    page = open_file(to_html(pack_heads(weights), query_tokens=list("abcd"), key_tokens=list("abcd"), selected=chosen))
+    assert readout(page) == "query 2 “c” has NaN in place of weights"
+    page.mouse.move(*place(page, 2, 1))
+    assert "with weight NaN" in readout(page)
+    assert pixel(page, 2, 1) != pixel(page, 1, 1)
+
+
+def test_a_token_that_turns_the_line_around_does_not(open_file: OpenFile) -> None:
+    weights = np.full((1, 1, 2, 2), 0.5, np.float32)
+    page = open_file(to_html(pack_heads(weights), query_tokens=["a\u202eb", "\u2066"], key_tokens=["c", "\n"]))
+    page.mouse.move(*place(page, 0, 1))
+    assert readout(page) == "query 0 “a⟨E2 80 AE⟩b” attends to key 1 “↵” with weight 0.5000"
+    page.mouse.move(*place(page, 1, 0))
+    assert "“⟨E2 81 A6⟩”" in readout(page)

@@ -68,7 +68,15 @@ def test_the_numbers_travel_as_columns(app: AppTest) -> None:
     assert data["layer_labels"] == [0, 1]
     assert data["words"]["weights"] == "权重"
     assert data["words"]["scores"] == attention.ENGLISH["scores"]
-    assert data["selected"] == {"layer": 1, "head": 2, "query": 1, "key": None, "view": "weights", "order": "layer"}
+    assert data["selected"] == {
+        "layer": 1,
+        "head": 2,
+        "query": 1,
+        "key": None,
+        "view": "weights",
+        "order": "layer",
+        "colours": "absolute",
+    }
 
 
 def test_a_click_comes_back_and_sends_nothing(app: AppTest) -> None:
@@ -130,7 +138,15 @@ def test_a_selection_outside_the_heads_is_cut_to_them(app: AppTest) -> None:
     app.session_state["wanted"] = attention.Selection(50, 50, 50, 50)
     app.run()
     assert app.session_state.wanted == attention.Selection(1, 2, 1, 3)
-    assert sent(app)["selected"] == {"layer": 1, "head": 2, "query": 1, "key": 3, "view": "weights", "order": "layer"}
+    assert sent(app)["selected"] == {
+        "layer": 1,
+        "head": 2,
+        "query": 1,
+        "key": 3,
+        "view": "weights",
+        "order": "layer",
+        "colours": "absolute",
+    }
     version = sent(app)["version"]
     app.run()
     assert sent(app)["version"] == version

@@ -134,3 +134,46 @@ def test_another_kind_of_file_is_refused() -> None:
     figure = figures.attention_heatmap(np.ones((1, 1)), ["a"], ["b"])
     with pytest.raises(ValueError, match=r"'bmp' is no kind of file: choose one of .*svg.*html"):
         files.as_file(figure, "bmp")  # type: ignore[arg-type]
+
+
+def test_signs_of_the_pages_stand_for_what_would_not_be_seen_or_would_turn_the_line():
+    tokens = ["a\n", "\t", "  ", "b\u202ec"]
+    weights = np.full((4, 4), 0.25, np.float32)
+    for figure in (
+        figures.attention_heatmap(weights, tokens, tokens),
+        figures.attention_lines(weights[None], tokens, tokens, heads=[0]),
+        figures.coloured_text(weights[0], tokens),
+    ):
+        drawn = files.as_file(figure, "svg").decode()
+        said = re.findall(r"<text\b[^>]*>([^<]*)</text>", drawn)
+        assert {"a" if "a" in said else "a↵", "⇥", "␣␣", "b⟨E2 80 AE⟩c"} <= set(said)
+        assert not set("\n\t\u202e") & set("".join(said))
+
+
+def test_what_no_font_has_is_named_in_a_pdf_and_in_a_png(monkeypatch):
+    pytest.importorskip("typst")
+    monkeypatch.setattr(files, "_has_glyph", lambda one: one != "猫")
+    drawn = []
+    monkeypatch.setattr(files, "printed", lambda said, kind: drawn.append((kind, said)) or b"")
+    figure = figures.attention_heatmap(np.eye(2), ["猫", "a"], ["é", "b"])
+    for kind in ("pdf", "png"):
+        files.as_file(figure, kind, caption="head 3")
+    assert [kind for kind, _ in drawn] == ["pdf", "png"]
+    assert all("no glyph for U+732B CJK UNIFIED IDEOGRAPH-732B" in said and "head 3" in said for _, said in drawn)
+    assert "no glyph" not in files.as_file(figure, "svg", caption="head 3").decode()
+
+
+def test_a_font_has_letters_and_none_has_what_nobody_writes():
+    pytest.importorskip("typst")
+    assert files._has_glyph("é")
+    assert files._has_glyph("↵")
+    assert not files._has_glyph("\U0001e8d0")  # a number of Mende Kikakui
+
+
+def test_the_colours_of_a_map_end_at_1_or_at_its_largest_and_the_scale_says_so():
+    weights = np.array([[0.25, 0.01], [0.02, 0.02]], np.float32)
+    tokens = ["a", "b"]
+    usual, own = (figures.attention_heatmap(weights, tokens, tokens, own_range=own) for own in (False, True))
+    assert (usual.parts[0][0]["zmax"], own.parts[0][0]["zmax"]) == (1.0, 0.25)
+    assert usual.parts[0][0]["colorbar"]["title"]["text"] == "weight"
+    assert "colours up to the largest of this map: 0.25" in files.as_file(own, "svg").decode()

@@ -12,16 +12,16 @@ import { OrderBox, ordersOf } from "./js/head_order.js";
 import { HeadImage, paintThumb } from "./js/head_image.js";
 import { HeadStrip } from "./js/head_strip.js";
 import { headSentence, standsOut } from "./js/head_sentence.js";
-import { layerName, offsetOf, readHeads, reasonName, reasonsIn, scoreRange } from "./js/heads.js";
-import { showLegend } from "./js/legend.js";
+import { colours, layerName, offsetOf, readHeads, reasonName, reasonsIn, scoreRange, weightRange } from "./js/heads.js";
+import { rangeButton, showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
 import { within } from "./js/numbers.js";
 import { fill, visible } from "./js/text.js";
 import { ViewSwitch } from "./js/view_switch.js";
 import { WordMap } from "./js/words.js";
 
-/** @import { Cell, Component, HeadModel, Order, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
-/** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores, order: Order }} Choice */
+/** @import { Cell, Colours, Component, HeadModel, Order, SentHeads, Theme, WeightsOrScores, Words } from "./js/types.d.ts" */
+/** @typedef {{ layer: number, head: number, query: number, key: number | null, view: WeightsOrScores, order: Order, colours: Colours }} Choice */
 /** @typedef {SentHeads<Choice>} AttentionData */
 
 const LONG = 24;  // rows; in more of them a token is looked for
@@ -81,6 +81,7 @@ class AttentionView {
     this.readout.setAttribute("role", "status");
     this.readout.setAttribute("aria-live", "polite");
     this.legend = element("div", "vf-legend");
+    this.range = rangeButton(() => this.change({ colours: this.selected.colours === "own" ? "absolute" : "own" }));
     this.detail = element("div", "vf-detail");
     this.pooled = element("div", "vf-caption vf-pooled");  // at the end, so that nothing moves when it goes
     this.detail.append(bar, this.axes, this.stage, this.readout, this.legend, this.pooled);
@@ -193,6 +194,7 @@ class AttentionView {
       key: wish.key === null || wish.key === undefined ? null : within(wish.key, keys),
       view: wish.view === "scores" && this.scores ? "scores" : "weights",
       order: ordersOf(this.model).find((order) => order === wish.order) ?? "layer",
+      colours: colours(wish.colours),
     };
   }
 
@@ -228,8 +230,9 @@ class AttentionView {
     const { model, theme, selected } = this;
     const { layer, head, view } = selected;
     const large = this.large = this.wordMap.enlarge(model, layer, head);
-    const range = view === "scores" ? scoreRange(large, layer, head) : 1;
     const here = offsetOf(large, layer, head) >= 0;
+    const own = view === "weights" && selected.colours === "own" && here;
+    const range = view === "scores" ? scoreRange(large, layer, head) : own ? weightRange(large, layer, head) : 1;
     const image = new HeadImage(large, layer, head, view, theme, range);
     const blurred = here ? null : paintThumb(model, layer, head, theme);
     this.map.show({
@@ -243,7 +246,9 @@ class AttentionView {
     this.title.textContent = this.names.both(layer, head);
     this.map.over.setAttribute("aria-label", fill(this.words.map_label, { name: this.title.textContent }));
     this.map.over.setAttribute("aria-description", standsOut(this.told(), this.words.stands_out));
-    showLegend(this.legend, { view, range, theme, words: this.words, reasons: this.reasonNames() });
+    showLegend(this.legend, { view, range, own, theme, words: this.words, reasons: this.reasonNames() });
+    this.range.textContent = selected.colours === "own" ? this.words.to_absolute : this.words.to_own;
+    if (view === "weights") this.legend.append(this.range);
     Object.assign(this.root.dataset, { layer, head, view, query: selected.query });
     if (this.map.layout) this.map.draw();
     this.read();

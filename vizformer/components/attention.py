@@ -21,6 +21,7 @@ from vizformer.word_tables import words_of
 __all__ = ["ENGLISH", "ByWord", "HeadsPayload", "Selection", "fits", "mount", "pack", "pack_heads", "peek", "to_html"]
 
 View = Literal["weights", "scores"]
+Colours = Literal["absolute", "own"]
 Order = Literal["layer", "habit", "entropy", "distance", "first"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
@@ -46,6 +47,9 @@ class Selection:
     view: View = "weights"
     order: Order = "layer"  # what the small maps are sorted by; "layer" where the payload has no such measure
 
+    # where the colours of the large map's weights end: at 1, or at its own largest
+    colours: Colours = "absolute"
+
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> "Selection":
         """Reads what a browser sent; anything that is not what it should be becomes the default."""
@@ -56,6 +60,7 @@ class Selection:
             key=count(value.get("key")),
             view="scores" if value.get("view") == "scores" else "weights",
             order=order if (order := value.get("order")) in ORDERS else "layer",
+            colours="own" if value.get("colours") == "own" else "absolute",
         )
 
     def within(self, payload: HeadsPayload) -> "Selection":
@@ -69,6 +74,7 @@ class Selection:
             key=None if self.key is None else nearest(self.key, keys),
             view=self.view if "scores" in payload.columns or payload.address else "weights",
             order=self.order if f"measure_{measure}" in payload.columns or measure in payload.measures else "layer",
+            colours=self.colours,
         )
 
 

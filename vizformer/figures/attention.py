@@ -22,6 +22,7 @@ def attention_heatmap(
     *,
     reasons: NDArray[np.integer] | None = None,
     kind: Literal["weights", "scores", "effective"] = "weights",
+    own_range: bool = False,
     title: str = "",
     words: Mapping[str, str] | None = None,
 ) -> Figure:
@@ -31,6 +32,7 @@ def attention_heatmap(
     `reasons`: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
     `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0, and
     effective weights, which can be below 0, a diverging one of the same reach as weights.
+    `own_range`: whether the colours of weights end at the largest of this map, which the scale then says, not at 1.
     `words`: those that are not the usual ones.
     """
     words = texts() | dict(words or {})
@@ -45,14 +47,17 @@ def attention_heatmap(
         values[np.asarray(reasons) != 0] = np.nan
     places = {"query": "%{pointNumber[0]}", "key": "%{pointNumber[1]}", "query_token": "%{y}", "key_token": "%{x}"}
     weights = kind == "weights"
-    end = 1.0 if kind != "scores" else reach(values)
+    end = reach(values) if kind == "scores" or own_range else 1.0
+    scale = words["score" if kind == "scores" else "weight"]
+    if weights and own_range:
+        scale = words["of_largest"].replace("{value}", f"{end:.4g}")
     small = max(values.shape) <= PRINTED_UP_TO
     figure = Figure().add_heatmap(
         z=values,
         zmin=0.0 if weights else -end,
         zmax=end,
         colorscale=weight_scale() if weights else signed_scale(),
-        colorbar={"title": {"text": words["score" if kind == "scores" else "weight"]}, "thickness": 14},
+        colorbar={"title": {"text": scale}, "thickness": 14},
         xgap=1 if max(values.shape) <= 64 else 0,
         ygap=1 if max(values.shape) <= 64 else 0,
         hoverongaps=False,

@@ -10,7 +10,9 @@ import csv
 import html
 import io
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
 from vizformer.figures.series import MASKED, plain_place
+from vizformer.figures.style import texts
 from vizformer.figures.svg import svg
 from vizformer.figures.svg.ink import plain
 
@@ -33,6 +36,8 @@ MEDIA: Mapping[Kind, str] = {
     "html": "text/html",
 }
 PIXELS_PER_INCH = 200
+MOST_NAMED = 8  # characters without a glyph that a caption names
+_MOST_ASKED = 300  # characters for which fonts are looked through, some ms each, once
 MOST_ROWS = 1_000_000  # cells up to which a map is written as a table of texts; "npz" holds any
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # also in full width, which is run where Chinese is written
 
@@ -66,7 +71,12 @@ def as_file(
     if kind == "svg":
         return svg(figure, caption=caption).encode()
     if kind in ("png", "pdf"):
-        return printed(svg(figure, caption=caption), kind)
+        drawn = svg(figure, caption=caption)
+        if lacking := without_glyph(drawn):
+            named = ", ".join(f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() for one in lacking[:MOST_NAMED])
+            said = texts()["lacking"].replace("{characters}", named + (", …" if len(lacking) > MOST_NAMED else ""))
+            drawn = svg(figure, caption=" · ".join(one for one in (caption, said) if one))
+        return printed(drawn, kind)
     if kind == "csv":
         return table(figure).encode("utf-8-sig")  # by its mark Excel knows that this is UTF-8
     if kind == "npz":
@@ -86,6 +96,25 @@ def printed(drawn: str, kind: Literal["png", "pdf"]) -> bytes:
     files: Any = {"main.typ": _PAGE, "figure.svg": drawn.encode()}  # (of which its types do not know)
     made: bytes = typst.compile(files, format=kind, ppi=PIXELS_PER_INCH)
     return made
+
+
+def without_glyph(drawn: str) -> list[str]:
+    """The characters in the letters of an SVG that no font has here: a PDF and a PNG show a box for each."""
+    said = html.unescape("".join(re.findall(r"<text\b[^>]*>([^<]*)</text>", drawn)))
+    asked = sorted({one for one in said if ord(one) > 0x7F and one.isprintable()})
+    return [one for one in asked[:_MOST_ASKED] if not _has_glyph(one)]
+
+
+@cache
+def _has_glyph(character: str) -> bool:
+    """Whether a font has it: typst draws it otherwise than U+0378, which is no character of Unicode."""
+    import typst
+
+    pages = "#pagebreak()\n".join(f'#text("\\u{{{ord(one):x}}}")\n' for one in ("\u0378", character))
+    source: Any = {"main.typ": f"#set page(width: 40pt, height: 20pt, margin: 0pt)\n{pages}".encode()}
+    drawn: Any = typst.compile(source, format="svg")
+    none, found = (set(re.findall(rb'href="(#\w+)"', page)) for page in drawn)
+    return not none or none != found
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def coloured_text(
         figure.add_text(
             x + width / 2,
             (line + 0.5) * LINE,
-            token.strip() or token.replace("\n", "⏎").replace(" ", "␣"),
+            token.strip() or token,
             font={"size": SIZE, "color": "#000000" if light else "#ffffff"},
         )
     figure.told_by = _in_a_row(np.asarray(weights, np.float32), tokens, words)
@@ -86,7 +86,7 @@ def _places(tokens: Sequence[str]) -> list[tuple[float, int, float]]:
     found: list[tuple[float, int, float]] = []
     x, line = 0.0, 0
     for token in tokens:
-        width = room(token.strip() or "⏎", SIZE) + 6.0
+        width = room(token.strip() or "↵", SIZE) + 6.0
         gap = 2.0 + (5.0 if token[:1].isspace() else 0.0)
         if "\n" in token[:2] or x + gap + width > WIDTH:
             x, line, gap = 0.0, line + (1 if found else 0), 0.0

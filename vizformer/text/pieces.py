@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal
+from unicodedata import category
 
 if TYPE_CHECKING:
     from vizformer.text.tokenizer import Token
@@ -101,10 +102,19 @@ def spelled_out(tokens: Sequence[str]) -> tuple[str, ...]:
     if not said:
         return tuple(tokens)
     whole = raw.decode("utf-8", "replace").strip("\ufffd")  # (a window of a text may begin or end within a character)
-    if "\ufffd" in whole or not all(one.isprintable() or one in "\n\r\t" for one in whole):
+    if "\ufffd" in whole or any(category(one) == "Cc" and one not in "\n\r\t" for one in whole):
         return tuple(tokens)
     spelled = (token if special.fullmatch(token) else _text(bytes(letters[one] for one in token)) for token in tokens)
     return tuple(spelled)
+
+
+def unturned(text: str) -> str:
+    """A text without the characters that turn the direction of all that follows them: their bytes stand in their place.
+
+    >>> unturned("a\\u202eb")
+    'a⟨E2 80 AE⟩b'
+    """
+    return re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", lambda found: _hexadecimal(found[0].encode()), text)
 
 
 def _text(raw: bytes) -> str:

@@ -21,7 +21,7 @@ from vizformer.components.contract import Arrays
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model import Reason
-from vizformer.text.pieces import spelled_out
+from vizformer.text.pieces import spelled_out, unturned
 from vizformer.text.text_growth import shown
 
 MAX_HEADS = 2**14  # of all layers together
@@ -434,8 +434,9 @@ def labels(
 
 
 def _whole(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Tokens with U+FFFD for each half of a pair of surrogates, of which no file and no page can be made."""
-    return spelled_out([token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens])
+    """Tokens with U+FFFD for each half of a pair of surrogates, of which no file and no page can be made, as text."""
+    whole = [token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens]
+    return tuple(map(unturned, spelled_out(whole)))
 
 
 def _written(shape: tuple[int, ...]) -> str:

@@ -91,8 +91,8 @@ function drawValues(map, context) {
       const cell = cellAt(model, layer, head, query, key);
       if (cell.reason) continue;
       const value = view === "weights" ? cell.weight : cell.score;
-      const colour = view === "weights" ? theme.weights[weightStep(value)] : theme.scores[scoreStep(value, range)];
-      context.fillStyle = inkOn(colour);
+      const colour = view === "weights" ? theme.weights[weightStep(value, range)] : theme.scores[scoreStep(value, range)];
+      context.fillStyle = Number.isNaN(value) ? theme.text : inkOn(colour);
       context.fillText(
         signed(value, digits),
         layout.left + (key + 0.5 - map.x) * map.pitchX,

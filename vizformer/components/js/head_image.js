@@ -89,15 +89,15 @@ export class HeadImage {
     return paint(rows, columns, (i) => {
       if (Number.isNaN(found[i])) return 0;
       if (!byWeight) return theme.scores[scoreStep(found[i], range)];
-      return theme.weights[weightStep(computed ? Math.exp(found[i]) : found[i] / one)];
+      return theme.weights[weightStep(computed ? Math.exp(found[i]) : found[i] / one, range)];
     });
   }
 }
 
 // The step of a colour table that a number gets. Weights by their square root: in long texts most are small.
-/** @param {number} weight */
-export function weightStep(weight) {
-  return Math.round(Math.sqrt(weight) * 255);
+/** @param {number} weight @param {number} [range] the weight that has the last colour */
+export function weightStep(weight, range = 1) {
+  return Math.round(Math.sqrt(range > 0 ? weight / range : 0) * 255);
 }
 
 /** @param {number} score @param {number} range */
@@ -125,7 +125,7 @@ function paintCells(model, layer, head, view, theme, range, part) {
     const key = part.x + (i % part.columns);
     const cell = query * keys + key;
     if (reasons && reasons[cell]) return 0;
-    if (view === "weights" || !scores) return theme.weights[weightStep(weightAt(model, start, query, key))];
+    if (view === "weights" || !scores) return theme.weights[weightStep(weightAt(model, start, query, key), range)];
     const score = scores[start + cell];
     return Number.isNaN(score) ? 0 : theme.scores[scoreStep(score, range)];
   });
@@ -136,7 +136,7 @@ function paintCells(model, layer, head, view, theme, range, part) {
 export function paintThumb(model, layer, head, theme) {
   const { thumbRows: rows, thumbColumns: columns, thumbs } = model;
   if (!isHere(model, layer)) return null;
-  if (!thumbs) return paintCells(model, layer, head, "weights", theme, 0, { x: 0, y: 0, columns: model.keys, rows: model.queries });
+  if (!thumbs) return paintCells(model, layer, head, "weights", theme, 1, { x: 0, y: 0, columns: model.keys, rows: model.queries });
   const reasons = ofLayer(model.thumbReasons, layer, rows * columns);
   const start = (layer * model.heads + head) * rows * columns;
   return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[thumbs[start + i]]));

@@ -44,7 +44,10 @@ export function headSentence({ model, layer, head, view, words, query: queryName
   const row = { query: number, query_token: text };
   if (key === null) {
     const best = strongestKey(model, layer, head, query);
-    if (best < 0) return { text: fill(words.row_masked, row) };
+    if (best < 0) {
+      const unknown = Array.from({ length: model.keys }, (_, at) => cellAt(model, layer, head, query, at)).some(({ reason, weight }) => !reason && Number.isNaN(weight));
+      return { text: fill(unknown ? words.row_nan : words.row_masked, row) };
+    }
     const { weight } = cellAt(model, layer, head, query, best);
     const [at, token] = keyName(best);
     return { text: fill(words.row_strongest, { ...row, key: at, key_token: token, value: weight.toFixed(4) }), value: weight };

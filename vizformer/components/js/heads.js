@@ -5,7 +5,7 @@ import { readOperands } from "./computed_head.js";
 import { readColumn } from "./numbers.js";
 import { fill } from "./text.js";
 
-/** @import { HeadModel, Measure, SentHeads, Words } from "./types.d.ts" */
+/** @import { Colours, HeadModel, Measure, SentHeads, Words } from "./types.d.ts" */
 
 /** @type {Measure[]} */
 const SENT_MEASURES = ["entropy", "distance", "first", "last", "previous", "own", "next"];
@@ -155,6 +155,23 @@ export function scoreRange(model, layer, head) {
     if (size > range && size < Infinity && !(reasons && reasons[i])) range = size;
   }
   return range;
+}
+
+// Largest weight among visible cells of a head: the end of its own colour scale.
+/** @param {HeadModel} model @param {number} layer @param {number} head */
+export function weightRange(model, layer, head) {
+  let range = 0;
+  for (let query = 0; query < model.queries; query++) {
+    const key = strongestKey(model, layer, head, query);
+    if (key >= 0) range = Math.max(range, weightAt(model, offsetOf(model, layer, head), query, key));
+  }
+  return range || 1;
+}
+
+// Whether the colours of the large map end at 1, or at the largest weight of the map itself.
+/** @param {unknown} value @returns {Colours} */
+export function colours(value) {
+  return value === "own" ? "own" : "absolute";
 }
 
 // Whether the small maps of a layer have come.

@@ -128,6 +128,9 @@ export type Theme = ReturnType<typeof import("./colours.js").readTheme>;
 
 export type WeightsOrScores = "weights" | "scores";
 
+/** Where the colours of weights end: at 1, or at the largest of the map. */
+export type Colours = "absolute" | "own";
+
 /** A cell of a map; key is null for the whole row. */
 export interface Cell {
   query: number;

@@ -22,6 +22,7 @@ LETTERS = "#222222"
 FAINT = "#d9d9d9"  # lines of the grid
 
 _RGBA = re.compile(r"rgba?\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*(?:,\s*([\d.]+)\s*)?\)")
+_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # the direction of all that follows
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -59,10 +60,10 @@ def letters(
     angle: float = 0,
     weight: str | None = None,
 ) -> str:
-    """A text as it is, on one line; `y` is the middle of its small letters. Any token may stand here."""
+    """A text as it is, on one line; `y` is the middle of its small letters. Any token may stand here (`visible`)."""
     return tag(
         "text",
-        escape(printable(text)),
+        escape(printable(visible(text))),
         x=float(x),
         y=float(y),
         dy="0.35em",
@@ -88,6 +89,13 @@ def wrapped(text: str, width: float, size: float = SIZE) -> list[str]:
             lines.append("")
         lines[-1] += piece
     return [line.rstrip() for line in lines if line.strip()]
+
+
+def visible(text: str) -> str:
+    """A token on one line, with the signs that the pages have for what would not be seen, or would turn the line around."""
+    line = re.sub("\r?\n|\r", "↵", text).replace("\t", "⇥")
+    line = _TURNING.sub(lambda found: f"⟨{found[0].encode().hex(' ').upper()}⟩", line)
+    return "␣" * min(len(line), 3) if line and not line.strip() else line
 
 
 def printable(text: str) -> str:

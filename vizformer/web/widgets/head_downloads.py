@@ -37,6 +37,7 @@ def one_head(
     keys: Sequence[str],
     *,
     scores: bool = False,
+    own_range: bool = False,
     page: Callable[[], str] | None = None,
 ) -> Picture:
     view = state.view()
@@ -54,7 +55,7 @@ def one_head(
             values, *names = by_words(subject, kind, values)
             reasons = None
         how = "scores" if scores else "weights"
-        return figures.attention_heatmap(values, *names, reasons=reasons, kind=how)  # type: ignore[arg-type]
+        return figures.attention_heatmap(values, *names, reasons=reasons, kind=how, own_range=own_range)  # type: ignore[arg-type]
 
     name = f"{kind}-layer{layer}-head{head}{'-scores' if scores else ''}"
     return Picture(
@@ -146,6 +147,8 @@ def together(
     queries: Sequence[str],
     keys: Sequence[str],
     page: Callable[[], str],
+    *,
+    own_range: bool = False,
 ) -> Picture:
     """The map of all heads of a layer together."""
     view = state.view()
@@ -153,7 +156,7 @@ def together(
 
     def drawn() -> Figure:
         weights, reasons = payload.map_of(layer, 0)
-        return figures.attention_heatmap(weights, queries, keys, reasons=reasons)
+        return figures.attention_heatmap(weights, queries, keys, reasons=reasons, own_range=own_range)
 
     content = ("together", subject, kind, view.over, view.without, layer, tuple(queries), tuple(keys))
     return Picture(f"{kind}-layer{layer}-{view.over}", caption(told), drawn, page=page, content=content)

@@ -27,6 +27,7 @@ Call = tuple[Subject, Kind, Over, Without, int]
 
 POLL = 0.5  # seconds between two looks at work that goes on
 _BEGUN = "attention.together.begun"
+_COLOURS = "attention.colours"
 
 
 def payload_together(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None:
@@ -80,7 +81,13 @@ def as_map(heads: Heads) -> None:
         state.suggest(order="habit")  # of a model that is new to the reader: what its heads do
     view = state.view()
     wanted = attention.Selection(
-        view.layer, view.head, view.query_of(heads.queries), view.key, view.numbers, view.order
+        view.layer,
+        view.head,
+        view.query_of(heads.queries),
+        view.key,
+        view.numbers,
+        view.order,
+        st.session_state.get(_COLOURS, "absolute"),
     )
     payload = packed_heads.packed(heads.subject, heads.kind, heads.shape, view.without)
     shown_as: dict[str, Any] = {
@@ -93,6 +100,7 @@ def as_map(heads: Heads) -> None:
     query = written_query(selection.query, heads.queries)
     looked = {"layer": selection.layer, "head": selection.head, "query": query, "key": selection.key}
     state.update(**looked, numbers=selection.view, order=selection.order)
+    st.session_state[_COLOURS] = selection.colours
     take_away(
         head_downloads.one_head(
             heads.subject,
@@ -102,6 +110,7 @@ def as_map(heads: Heads) -> None:
             heads.query_tokens,
             heads.key_tokens,
             scores=selection.view == "scores",
+            own_range=selection.colours == "own",
             page=lambda: attention.to_html(
                 head_downloads.in_a_file(
                     heads.subject, heads.kind, heads.shape, selection.layer, selection.head, view.without
@@ -150,6 +159,7 @@ def as_one_map(heads: Heads) -> None:
             names,
             heads.key_tokens,
             lambda: attention.to_html(payload, selected=selection, **shown_as),
+            own_range=selection.colours == "own",
         ),
         key="heads.together",
     )

@@ -195,8 +195,8 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
 
     def drawn() -> Figure:
         weights = arrays.weights[chosen.layer, chosen.head]
-        tokens = (arrays.query_tokens, arrays.key_tokens)
-        return figures.attention_heatmap(weights, *tokens, reasons=arrays.reasons)
+        tokens, reasons = (arrays.query_tokens, arrays.key_tokens), arrays.blocked(chosen.layer)
+        return figures.attention_heatmap(weights, *tokens, reasons=reasons, own_range=chosen.colours == "own")
 
     told = _("Layer {layer}, head {head}", layer=chosen.layer, head=chosen.head)
     take_away(
