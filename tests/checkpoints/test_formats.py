@@ -2,18 +2,21 @@
 
 import io
 import struct
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
-from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt
+from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt, saved
 from vizformer.checkpoints import load
 from vizformer.checkpoints.bare.derived_tensors import _dtype
 from vizformer.checkpoints.files import formats, weights
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue import local_paths, server_folder, uploads
+from vizformer.web.catalogue import local_paths, safe_zip, server_folder, uploads
 
 NUMBERS = bytes(range(1, 255)) * 64
 HEADER = struct.pack("<7i", 288, 768, 6, 6, 6, 32_000, 256)
@@ -127,3 +130,50 @@ def test_weights_of_a_kind_that_is_not_read_are_named_with_the_way_out(tmp_path,
     said = str(weights.no_weights(Folder(tmp_path)))
     assert f"has its weights in {file}, which is not read" in said
     assert "save_pretrained" in said
+
+
+@pytest.mark.parametrize("name", ["model.pth.tar", "last.chkpt", "weights", "w.pt", "pytorch_model.bin", "step.0500"])
+@pytest.mark.parametrize("how", ["zip", "legacy", "safetensors"])
+def test_what_a_file_begins_with_says_what_it_is(name: str, how: str, tmp_path: Path) -> None:
+    """Alone, as all that a folder holds, in the server's folder, by its path and as an upload."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    file = folder / name
+    if how == "safetensors":
+        save_file(nano_gpt(), file)
+    else:
+        torch.save(nano_gpt(), file, _use_new_zipfile_serialization=how == "zip")
+    expected = load(saved(nano_gpt(), tmp_path / "plain.pt"), **ANSWERS).trace(ids=[3, 1]).logits
+    content = file.read_bytes()
+    place = tmp_path / "put_up"
+    place.mkdir()
+    packed = BytesIO()
+    with ZipFile(packed, "w") as archive:
+        archive.writestr(name, content)
+    unpacked = [
+        place / safe_zip.unpack([(name, BytesIO(content))], place, 10**7),
+        tmp_path / "zip" / safe_zip.unpack([("in.zip", packed)], _new(tmp_path / "zip"), 10**7),
+    ]
+    for source in (file, folder, *unpacked):
+        assert torch.equal(load(source, **ANSWERS).trace(ids=[3, 1]).logits, expected)
+        assert server_folder._may_be_model(source)
+        assert local_paths._problem(source) is None
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"text", b"PK\3\4", b"\x80\x02]q\0.", bytes(200), b"PK\3\4" + bytes(22) + b"\5\0\0\0a.npy"]
+)
+def test_other_beginnings_are_no_weights(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "notes.chkpt"
+    file.write_bytes(content)
+    assert not server_folder._may_be_model(file)
+    assert local_paths._problem(file) is not None
+    with pytest.raises(CheckpointError):
+        load(file)
+    with pytest.raises(CheckpointError, match=r"notes.chkpt is no file of a model"):
+        safe_zip.unpack([("notes.chkpt", BytesIO(content))], tmp_path, 10**6)

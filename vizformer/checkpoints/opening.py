@@ -203,7 +203,7 @@ def _in_file(path: Path) -> _Found:
         raise CheckpointError(other)
     if name.startswith("adapter_model."):
         finding.refuse_adapter(folder)
-    if not name.lower().endswith(containers.SUFFIXES):
+    if not name.lower().endswith(containers.SUFFIXES) and not formats.writer_of(folder.file(name)):
         if (other := formats.by_content(folder.file(name), name)) is not None:
             raise CheckpointError(other)
         raise _no_model(name)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.files import stand_ins
+from vizformer.checkpoints.files import formats, stand_ins
 from vizformer.checkpoints.files.pickle_rules import PickleError
 from vizformer.checkpoints.files.stand_ins import StandIn
 from vizformer.checkpoints.files.untrusted_folder import Folder, damaged, listed, shown
@@ -125,7 +125,7 @@ def choose(folder: Folder) -> str | None:
     for name in STANDARD:
         if folder.has(name) or folder.has(f"{name}.index.json"):
             return name
-    found = candidates(folder.names())
+    found = candidates(folder.names()) or [n for n in formats.weights_in(folder) if not n.startswith(_NOT_WEIGHTS)]
     if found and set(parts(found[0], found)).issuperset(found):
         return found[0]
     if len(found) > 1:
@@ -152,7 +152,8 @@ def _open(folder: Folder, name: str) -> Content:
         weights = open_weights(folder)
     else:
         path = folder.file(name)
-        if name.lower().endswith(".safetensors"):
+        usual = "safetensors" if name.lower().endswith(".safetensors") else "torch"
+        if (formats.writer_of(path) or usual) == "safetensors":
             tensors = open_safetensors(path, name)
         else:
             whole, notes = open_torch(path, name)

@@ -1,11 +1,12 @@
-"""Files of weights that other programs read: recognised by their first bytes or their names, and named in the refusal."""
+"""Files of weights: those of PyTorch and safetensors by their first bytes, those of other programs named in the refusal."""
 
 import re
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.errors import CheckpointError
 from vizformer.messages import Message
 from vizformer.word_tables import words_of
 
@@ -23,6 +24,44 @@ _NAMES = (
     (re.compile(r"\.tflite"), "tflite"),
     (re.compile(r"\.np[yz]"), "numpy"),
 )
+
+
+BEGINNING = 128  # bytes of a file that say what wrote it
+_LONGEST_HEADER = 2**24  # of safetensors
+_LEGACY = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")  # what torch.save began with before PyTorch 1.6
+_RECORD = re.compile(rb"[^/]+/(\.?data(/\d+|\.pkl)|constants\.pkl|version|\.format_version|byteorder|code/.+)")
+_NEVER = (".json", ".txt", ".md", ".toml", ".yaml", ".yml", ".csv", ".tsv", ".py", ".ipynb", ".log", ".model", ".spm")
+_MOST = 64  # files of a folder that are looked into
+
+
+def written_by(start: bytes) -> str:
+    """What wrote weights that begin so: "safetensors", "torch", or "" for anything else."""
+    if start[8:9] == b"{" and 2 <= int.from_bytes(start[:8], "little") <= _LONGEST_HEADER:
+        return "safetensors"
+    if start.startswith(_LEGACY):
+        return "torch"
+    first = start[30 : 30 + int.from_bytes(start[26:28], "little")] if start.startswith(b"PK\3\4") else b""
+    return "torch" if _RECORD.fullmatch(first) else ""
+
+
+def writer_of(path: Path) -> str:
+    """The same of a file, whatever it is called; "" where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return written_by(file.read(BEGINNING))
+    except OSError:
+        return ""
+
+
+def weights_in(folder: Folder) -> list[str]:
+    """The files of a folder that hold weights by their first bytes, whatever they are called."""
+    found: list[str] = []
+    for name in [one for one in folder.names() if not one.startswith(".") and not one.lower().endswith(_NEVER)][:_MOST]:
+        try:
+            found += [name] if writer_of(folder.file(name)) else []
+        except CheckpointError:  # a folder, or a link that leads elsewhere
+            continue
+    return found
 
 
 def by_content(path: Path, name: str) -> Message | None:

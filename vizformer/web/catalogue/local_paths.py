@@ -21,6 +21,8 @@ from urllib.request import url2pathname
 
 import streamlit as st
 
+from vizformer.checkpoints.files import formats
+from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import recents, server_folder
@@ -172,14 +174,14 @@ def _path(typed: str) -> Path:
 
 
 def _problem(path: Path) -> Message | None:
-    """Why no model can lie at a path.  Opens no file and looks into no subfolder."""
+    """Why no model can lie at a path.  Looks into no subfolder, and at the first bytes of a file with an unusual name."""
     try:
         kind = os.stat(path).st_mode
         if not os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(kind) else 0)):
             raise PermissionError
         if stat.S_ISDIR(kind):
             with os.scandir(path) as entries:
-                return _no_folder([entry.name for entry in islice(entries, MOST + 1)])
+                return _no_folder(path, [entry.name for entry in islice(entries, MOST + 1)])
     except (FileNotFoundError, NotADirectoryError):
         return N_("There is nothing at this path on the computer that runs VizFormer. Check the spelling.")
     except PermissionError:
@@ -189,7 +191,7 @@ def _problem(path: Path) -> Message | None:
         return N_("This path cannot be read ({reason}). Check the spelling.", reason=str(reason))
     if not stat.S_ISREG(kind):
         return N_("What lies at this path is neither a folder nor a file. Give the folder that the model lies in.")
-    if not _is_weights(path.name):
+    if not _is_weights(path.name) and not formats.writer_of(path):
         return N_(
             "This is not a file of weights ({suffixes}). Give one, or the folder that the model lies in.",
             suffixes=", ".join(server_folder.WEIGHTS),
@@ -197,7 +199,7 @@ def _problem(path: Path) -> Message | None:
     return None
 
 
-def _no_folder(names: list[str]) -> Message | None:
+def _no_folder(path: Path, names: list[str]) -> Message | None:
     """Why a folder that holds `names` is not that of a model."""
     if len(names) > MOST:
         return N_(
@@ -205,7 +207,7 @@ def _no_folder(names: list[str]) -> Message | None:
             "model lies in.",
             n=MOST,
         )
-    if server_folder.CONFIG not in names and not any(map(_is_weights, names)):
+    if server_folder.CONFIG not in names and not any(map(_is_weights, names)) and not formats.weights_in(Folder(path)):
         if steps := [name for name in sorted(names) if re.fullmatch(r"checkpoint-\d{1,9}", name)]:
             return N_(
                 "There is no model in this folder itself, but in those of its training: {steps}. Give one of these folders.",

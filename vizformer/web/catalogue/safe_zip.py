@@ -8,10 +8,11 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from vizformer.checkpoints.files import formats
 from vizformer.errors import CheckpointError
 
 SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm", ".toml")
@@ -46,7 +47,8 @@ def unpack(files: Sequence[tuple[str, BinaryIO]], place: Path, limit: int) -> st
     if zips:
         return _unzip(files[0][0], files[0][1], place, limit)
     wanted = [(name, content) for name, content in files if not _BESIDE.fullmatch(name.lower())]
-    _check_names([name for name, __ in wanted])
+    contents = dict(wanted)
+    _check_names([name for name, __ in wanted], lambda name: _begins(contents[name]))
     title = _title(wanted[0][0].rsplit(".", 1)[0] if len(wanted) == 1 else "model")
     (place / title).mkdir(mode=0o700)
     budget = _Budget(limit)
@@ -79,7 +81,7 @@ def _unzip_entries(name: str, archive: zipfile.ZipFile, place: Path, limit: int)
     top = _common_folder(entries)
     inner = {entry.orig_filename.removeprefix(f"{top}/" if top else ""): entry for entry in entries}
     inner = {file: entry for file, entry in inner.items() if file and not _BESIDE.fullmatch(file.lower())}
-    _check_names(inner)
+    _check_names(inner, lambda file: archive.open(inner[file]).read(formats.BEGINNING))
     if len(inner) != len({entry.orig_filename for entry in inner.values()}) or _twice(entries):
         raise _same_name(_shown(_twice(entries) or name))
     if sum(entry.file_size for entry in inner.values()) > limit:
@@ -138,7 +140,13 @@ def _common_folder(entries: Iterable[zipfile.ZipInfo]) -> str:
     return top
 
 
-def _check_names(names: Iterable[str]) -> None:
+def _begins(content: BinaryIO) -> bytes:
+    content.seek(0)
+    return content.read(formats.BEGINNING)
+
+
+def _check_names(names: Iterable[str], begins: Callable[[str], bytes]) -> None:
+    """Refuses names that are none, and files of other kinds; `begins` gives the first bytes of one with an unusual name."""
     names = list(names)
     if not names:
         raise CheckpointError("There is no file of a model in it. Choose config.json, the weights, the tokenizer.")
@@ -149,7 +157,7 @@ def _check_names(names: Iterable[str]) -> None:
             raise CheckpointError(
                 "{file} is no name for a file here: letters, digits and . _ - + only. Rename it.", file=_shown(name)
             )
-        if not name.lower().endswith(SUFFIXES):
+        if not name.lower().endswith(SUFFIXES) and not formats.written_by(begins(name)):
             _refuse_others([name] if not any(n.lower().endswith(_WEIGHTS) for n in names) else [])
             raise CheckpointError(
                 "{file} is no file of a model. These are read: {suffixes}. Leave it out.",
@@ -164,9 +172,7 @@ def _check_names(names: Iterable[str]) -> None:
 
 def _refuse_others(names: Iterable[str]) -> None:
     """Says what weights of other programs are."""
-    from vizformer.checkpoints.files.formats import by_name  # (which loads torch)
-
-    if (other := by_name(names)) is not None:
+    if (other := formats.by_name(names)) is not None:
         raise CheckpointError(other)
 
 

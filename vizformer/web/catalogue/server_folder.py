@@ -7,13 +7,16 @@ import os
 import re
 from pathlib import Path
 
+from vizformer.checkpoints.files import formats
+from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue.file_stamp import stamp_of_files
 from vizformer.web.link.model_ref import FILE_NAME, ModelRef
 
 VARIABLE = "VIZFORMER_MODELS"
 CONFIG = "config.json"
-WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")  # bare: alone in the folder, or in a subfolder
+# Bare, alone in the folder or in a subfolder; other names are told by what the file begins with.
+WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 # Of other programs, which do not open; the loader says what they are.
 OTHERS = (
     ".gguf",
@@ -81,9 +84,10 @@ def stamp(path: Path) -> str:
 def _may_be_model(path: Path) -> bool:
     """A folder with a config.json or weights, or a file of weights."""
     if path.is_file():
-        return path.name.lower().endswith(WEIGHTS)
+        return path.name.lower().endswith(WEIGHTS) or bool(formats.writer_of(path))
     try:
         names = os.listdir(path)
     except OSError:
         return False
-    return CONFIG in names or any(name.lower().endswith(WEIGHTS) for name in names)
+    by_name = CONFIG in names or any(name.lower().endswith(WEIGHTS) for name in names)
+    return by_name or bool(formats.weights_in(Folder(path)))
