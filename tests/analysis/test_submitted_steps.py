@@ -138,6 +138,26 @@ def test_what_is_hostile_is_refused_at_little_cost(case):
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", b'{"a": "' + b"x" * (MAX_BYTES - 64) + "😀".encode() + b'"}'),
+        ("a.json", b'{"a": [' + b"1," * 2_000_000 + b"1]}"),
+        ("a.json", b'{"a": {' + b'"":{},' * 600_000 + b'"b":1}}'),
+        ("a.safetensors", header(dict.fromkeys(map(str, range(300_000)), 0))),
+    ],
+    ids=["a long text with an emoji", "numbers", "objects", "names in a header"],
+)
+def test_json_that_would_grow_is_not_parsed(name, content):
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError):
+            read_file(name, content)
+        assert tracemalloc.get_traced_memory()[1] < 12 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "no tensor in this text"),

@@ -127,6 +127,14 @@ def test_one_form_of_the_weights_is_chosen():
     assert hub.needed("a/b", ["pytorch_model.bin", "config.json", "vocab.txt"])[-1] == "pytorch_model.bin"
 
 
+def test_an_index_that_is_too_large_is_left_to_whoever_opens_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "JSON_LIMIT", 100)
+    index = tmp_path / "model.safetensors.index.json"
+    for length, whole in ((10, False), (200, True)):
+        index.write_text(f'{{"weight_map": {{"{"a" * length}": "model-00001-of-00001.safetensors"}}}}')
+        assert hub._whole(tmp_path) == whole
+
+
 @pytest.mark.parametrize(
     "name", ["a", "a/b/c", "../b", "a/..", "/a/b", "a/b@", "a/b@../x", "a b/c", "x" * 97 + "/y", ""]
 )

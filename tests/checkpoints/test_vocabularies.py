@@ -1,6 +1,7 @@
 """Vocabulary files without a tokenizer.json, as older repositories have them, against `transformers`."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
-from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.files.untrusted_folder import JSON_LIMIT, Folder
 from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Family
 from vizformer.checkpoints.tokenizers.classes import by_class
@@ -280,3 +281,16 @@ def test_what_is_missing_is_named(family: Family, tmp_path: Path) -> None:
     files = {"tokenizer.json"} if "mbart" in family.types else FILES.get(family.name, {"tokenizer.json"})
     for file in files:
         assert file in str(caught.value)
+
+
+def test_json_that_is_parsed_here_is_smaller_than_what_is_tried_elsewhere(tmp_path):
+    """One emoji makes four bytes of each character, twice: of 64 MiB that were 600."""
+    (tmp_path / "config.json").write_bytes(b'"' + b"x" * JSON_LIMIT + '😀"'.encode())
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match="has 16,777,222 bytes; at most 16,777,216 are read"):
+            Folder(tmp_path).json("config.json")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(Folder(tmp_path).text("config.json")) == JSON_LIMIT + 3

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,16 @@ def opened_after(written: Path, change: Callable[[Content], None], folder: Path)
     change(content)
     save_file(*content[:1], folder / "changed.safetensors", content[1])
     return trace_file.open_trace(folder / "changed.safetensors")
+
+
+def test_many_values_in_the_metadata_are_not_parsed(written: Path, tmp_path: Path) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError, match="lack scales"):
+            opened_after(written, put("scales", "[" + "[]," * 2_000_000 + "[]]"), tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20  # as lists they are 140 MB
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -37,6 +37,7 @@ MOST_PATTERN_BYTES = 64 * 2**20
 """Bytes up to which the attention maps are written too; of longer texts they follow from q, k and the biases."""
 
 MOST_HEADER_BYTES = 16 * 2**20  # of names, shapes and metadata: they are read at once
+MOST_VALUES = 2**18  # of a part of the metadata; each takes some 100 bytes of memory
 MOST_CELLS = 2**33
 """Of all maps of one kind of attention in a file that is opened; to look through so many takes half a minute."""
 
@@ -164,8 +165,9 @@ class _Opened:
 
     def json(self, name: str, kind: type) -> Any:
         """A part of the metadata."""
+        text = self.about.get(name, "")
         try:
-            found = json.loads(self.about.get(name, ""))
+            found = json.loads(text) if sum(map(text.count, "[{,")) <= MOST_VALUES else None
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, kind):

@@ -21,6 +21,7 @@ MAX_BYTES = 16 * 2**20  # of a file, packed and unpacked
 MAX_TEXT_BYTES = 4 * 2**20  # of JSON: as Python's lists it takes thirty times as much
 MAX_BRACKETS, MAX_WORDS = 100_000, 600_000  # of a text: a second of work at most
 MAX_NAMES = 2000
+_SIGNS = {"{": MAX_NAMES + 2, '"': 16 * MAX_NAMES, ",": MAX_WORDS}  # how often they may stand in JSON
 MAX_DIMENSIONS = 6
 SUFFIXES = ("safetensors", "npz", "json")
 
@@ -48,6 +49,8 @@ def read_file(name: str, content: bytes) -> dict[str, ndarray]:
     if kind == "npz":
         return _checked(npz_arrays(content))
     if kind == "json":
+        if len(content) > MAX_TEXT_BYTES:  # (as text it may take four times as much)
+            raise _too_large()
         return read_text(_decoded(content))
     raise TraceError("This is no .safetensors, .npz or .json file. Save the steps in one of these.")
 
@@ -194,6 +197,8 @@ def npy_array(raw: bytes, name: str, *, texts: bool = False) -> ndarray:
 
 
 def _object(text: str) -> dict[str, object]:
+    if any(text.count(sign) > most for sign, most in _SIGNS.items()):
+        raise _too_long_a_text()
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:

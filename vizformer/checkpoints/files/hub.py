@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vizformer.checkpoints.files import finding, formats
-from vizformer.checkpoints.files.untrusted_folder import first_line
+from vizformer.checkpoints.files.untrusted_folder import JSON_LIMIT, first_line
 from vizformer.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ def _whole(folder: Path) -> bool:
     if main is None or not main.endswith(".json"):
         return main is not None
     try:
+        if (folder / main).stat().st_size > JSON_LIMIT:
+            return True
         parts = json.loads((folder / main).read_text(encoding="utf-8"))["weight_map"].values()
         return all((folder / str(part)).is_file() for part in set(parts))
     except (OSError, ValueError, KeyError, AttributeError, TypeError):

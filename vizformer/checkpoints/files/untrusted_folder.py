@@ -11,7 +11,10 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 MEGABYTE = 2**20
-JSON_LIMIT = 64 * MEGABYTE  # an index of a thousand shards has a tenth of it
+TEXT_LIMIT = 64 * MEGABYTE  # of a tokenizer.json, which is tried in a process of its own before it is parsed
+JSON_LIMIT = (
+    16 * MEGABYTE
+)  # of what is parsed here, where a text may take eight times as much; the largest in use have 10
 MOST_VALUES = 2**20  # in one JSON file; each takes some 100 bytes of memory
 MOST_SHOWN = 8  # problems in one error
 _LFS = b"version https://git-lfs"
@@ -69,7 +72,7 @@ class Folder:
         return real
 
     def json(self, name: str) -> Any:
-        text = self.text(name)
+        text = self.text(name, JSON_LIMIT)
         if (most := text.count(",") + text.count("[") + text.count("{")) > MOST_VALUES:
             raise damaged(name, f"{most:,} values; at most {MOST_VALUES:,} are read")
         try:
@@ -91,15 +94,15 @@ class Folder:
             )
         return value
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, limit: int = TEXT_LIMIT) -> str:
         path = self.file(name)
-        if (size := path.stat().st_size) > JSON_LIMIT:
+        if (size := path.stat().st_size) > limit:
             raise CheckpointError(
                 "{file} has {size:,} bytes; at most {limit:,} are read. It is not the file that its name says: copy "
                 "it again from the model's source.",
                 file=name,
                 size=size,
-                limit=JSON_LIMIT,
+                limit=limit,
             )
         try:
             return path.read_text(encoding="utf-8")
