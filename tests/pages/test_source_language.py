@@ -89,11 +89,19 @@ def test_a_model_of_the_reader_opens_on_a_sentence_that_it_reads(open_app, tmp_p
     assert named.text_input(key="view.text").value == beginnings.CHINESE.text
 
 
-def test_a_model_that_reads_chinese_keeps_the_chinese_sentence(open_app, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("locale", "begun"), [("en-US", beginnings.CONTINUED), ("zh-CN", beginnings.CHINESE)])
+def test_a_model_that_reads_both_opens_in_the_readers_language(open_app, tmp_path, monkeypatch, locale, begun):
     save(tiny.checkpoint("encoder-only"), tmp_path / "both")  # of bytes, with whole characters
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    app = open_app(PAGE, model="models/both")
+    app = open_app(PAGE, model="models/both", locale=locale)
     assert not app.exception
+    assert app.text_input(key="view.text").value == begun.text
+    named = open_app(PAGE, model="models/both", locale=locale, text=beginnings.CHINESE.text)  # a link always wins
+    assert named.text_input(key="view.text").value == beginnings.CHINESE.text
+
+
+def test_a_translator_of_chinese_keeps_the_chinese_sentence_under_english(open_app, one_way):
+    app = open_app(PAGE, model=one_way, locale="en-US")
     assert app.text_input(key="view.text").value == beginnings.CHINESE.text
 
 

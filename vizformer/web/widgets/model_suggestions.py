@@ -11,8 +11,10 @@ from vizformer.web.catalogue.model_list import that_open
 from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, Beginning, in_language
+from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import source_language
+from vizformer.web.words import i18n
 from vizformer.web.words.i18n import _
 from vizformer.web.words.plain_text import quoted
 
@@ -77,15 +79,23 @@ def language(model: ModelRef) -> Literal["en", "zh"] | None:
 def fit_text(model: ModelRef) -> None:
     """Gives a model that the reader opened a sentence that it reads, where nobody has chosen one: the usual one is Chinese.
 
-    Once a session: who types that sentence wants to see what the model makes of it.
+    Who reads English gets an English one, if the model reads it, whatever else its vocabulary holds.  Once a session:
+    who types that sentence wants to see what the model makes of it.
     """
     seen: set[ModelRef] = st.session_state.setdefault(_FITTED, set())
     if not model.is_from_elsewhere or state.is_text_chosen() or model in seen:
         return
     seen.add(model)
     with st.spinner(_("Running the model …"), show_time=False):
-        spoken = language(model)
-    if spoken == "en":
+        reads = source_language.read_by(model)
+        if (
+            reads is None
+            and i18n.language() == SOURCE
+            and model_cache.pieces_per_word(model, CONTINUED.text) < math.inf
+        ):
+            reads = "en"
+        reads = reads or language(model)
+    if reads == "en":
         state.update(text=CONTINUED.text)
         st.rerun()
 
