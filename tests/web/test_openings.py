@@ -38,7 +38,7 @@ def test_what_is_followed_is_kept(shelf: Path, monkeypatch: pytest.MonkeyPatch) 
     model, heard = stamped("models/mine"), list[tuple[int, int]]()
     assert openings.is_large(model)
     openings.follow(model, lambda *done: heard.append(done))
-    assert model_cache.checkpoint.holds(model)
+    assert model_cache.is_open(model)
     assert not openings.is_large(model)
     (total,) = {total for done, total in heard if done} or {2 * model_cache.glance(model).n_bytes}
     assert total == 2 * (shelf / "mine" / "model.safetensors").stat().st_size
@@ -72,9 +72,9 @@ def test_the_last_who_leaves_ends_the_reading(shelf: Path, monkeypatch: pytest.M
     (ending,) = openings.OPENINGS._running.values()
     go.set()
     assert ending.ended.wait(SOON)
-    assert not model_cache.checkpoint.holds(model)
+    assert not model_cache.is_open(model)
     openings.follow(model, lambda *_: None)  # and whoever wants it again has it
-    assert model_cache.checkpoint.holds(model)
+    assert model_cache.is_open(model)
 
 
 def test_what_does_not_open_is_not_waited_for(shelf: Path) -> None:

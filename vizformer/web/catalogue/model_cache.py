@@ -5,17 +5,24 @@ cached function returns is shared: read only.
 torch is imported on the first call, so that the frame of the page is on screen before.
 """
 
+import asyncio
+import gc
 import json
+import logging
 import math
 import re
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from vizformer import checkpoints
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import precision, sources
-from vizformer.web.catalogue.bounded_cache import Cache, cached
+from vizformer.freed_memory import release_gaps
+from vizformer.web.catalogue import precision, session_folders, sources
+from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES, Cache, cached
+from vizformer.web.catalogue.model_readers import PERIOD, READERS, Readers
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.turns import TURNS
@@ -166,8 +173,19 @@ def _weight(model: "Opened") -> int:
     return need(model.report, model.dtype, model.device, stream=model.model.is_streamed).copied + vocabularies
 
 
-@cached(cache=_MODELS, refusals=is_settled, weigh=_weight)
 def checkpoint(model: ModelRef) -> "Opened":
+    """The open model; the session that asks is one of its readers."""
+    READERS.add(session_folders.current(), model)
+    return _open(model)
+
+
+def is_open(model: ModelRef) -> bool:
+    """Whether the model is in memory now, or why it does not open is known."""
+    return _open.holds(model)
+
+
+@cached(cache=_MODELS, refusals=is_settled, weigh=_weight)
+def _open(model: ModelRef) -> "Opened":
     prepare_torch()
 
     with sources.reading(model) as folder:
@@ -183,6 +201,38 @@ def want(*models: ModelRef) -> None:
     """
     global _WANTED
     _WANTED = set(models)
+    for model in models:
+        READERS.add(session_folders.current(), model)
+
+
+def give_back(readers: Readers = READERS) -> None:
+    """Gives back the memory of models whose last reader has left, with all that was computed with them."""
+    left = {model for model in readers.left() if model in _LOADED}
+    if not left:
+        return
+    for cache in (_MODELS, TRACES, RESULTS):
+        cache.forget(lambda key: _names(key, left))
+    gc.collect()
+    release_gaps()
+
+
+def _names(key: object, models: Collection[ModelRef]) -> bool:
+    """Whether one of these models stands in a key, however deep."""
+    if isinstance(key, ModelRef):
+        return key in models
+    if isinstance(key, tuple | list | set | frozenset):
+        return any(_names(part, models) for part in key)
+    return is_dataclass(key) and any(_names(getattr(key, field.name), models) for field in fields(key))
+
+
+async def attend(sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+    """Looks until it is cancelled who has left; memory is given back beside the event loop, which serves the visitors."""
+    while True:
+        await sleep(PERIOD)
+        try:
+            await asyncio.to_thread(give_back)
+        except Exception:  # of this one look; the next ones still have to come
+            logging.getLogger(__name__).exception("Models could not be looked after")
 
 
 def pieces_per_word(model: ModelRef, text: str) -> float:

@@ -16,7 +16,7 @@ OPENINGS = Followed()
 
 def is_large(model: ModelRef) -> bool:
     """Whether the weights of this model are still to be read, and many; of one that does not open they are not."""
-    if not model.is_from_elsewhere or model_cache.checkpoint.holds(model):
+    if not model.is_from_elsewhere or model_cache.is_open(model):
         return False
     try:
         found = model_cache.glance(model)

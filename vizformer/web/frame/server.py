@@ -16,7 +16,7 @@ from streamlit.runtime.session_manager import SessionClient
 
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
-from vizformer.web.catalogue import session_folders
+from vizformer.web.catalogue import model_cache, session_folders
 from vizformer.web.frame import (
     arrivals,
     class_rooms,
@@ -48,7 +48,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
         raise click.ClickException("--workers knows no server.sslCertFile. Leave one of the two out.")
     attending = [
         asyncio.create_task(task)
-        for task in (visit(), session_folders.attend(), look_at_arrivals(), class_rooms.attend())
+        for task in (visit(), session_folders.attend(), model_cache.attend(), look_at_arrivals(), class_rooms.attend())
     ]
     try:
         yield None
