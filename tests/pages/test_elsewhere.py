@@ -85,6 +85,15 @@ def test_the_texts_of_a_batch_are_chosen_between_once_the_reader_says_that_they_
     np.testing.assert_array_equal(held["maps[1]"][0].weights[0], maps[1])
 
 
+def test_more_texts_than_are_shown_are_refused_once_they_are_said_to_be_some(open_app: Open) -> None:
+    app = handed_in(open_app(PAGE), npz(maps=weights(65, 1, 2, 2)))
+    app.button(key="elsewhere.first.texts").click().run()
+    assert not app.exception
+    assert any("at most 64 are shown" in box.value for box in app.error)
+    app.button(key="elsewhere.first.layers").click().run()
+    assert mounted(app)["shape"] == [65, 1, 2, 2]
+
+
 def test_every_kind_of_file_is_taken_or_refused_for_what_it_is(open_app: Open) -> None:
     app = handed_in(open_app(PAGE), b"PK", name="maps.pt")
     assert any("pickle, which is not run here" in box.value for box in app.error)

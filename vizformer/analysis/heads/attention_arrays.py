@@ -26,6 +26,9 @@ from vizformer.text.text_growth import shown
 
 MAX_HEADS = 2**14  # of all layers together
 MAX_TOKENS = 2**15  # of one side
+MAX_LAYERS = 2000  # of one kind of attention
+MAX_TEXTS = 64  # of a batch
+MAX_GROUPS = 256  # kinds and shapes of attention, a choice each
 MAX_CHARACTERS = 120  # of a token, and of a name
 _NO_WEIGHT = 1e-3  # how far outside of 0..1 rounding may bring a weight
 _OTHER = re.compile(r"mask|ids|hidden|logit|embed|score|loss|label|past|query|key|value|position", re.IGNORECASE)
@@ -126,11 +129,14 @@ def attention_groups(given: Given, tokens: Tokens = NO_TOKENS, limits: Limits = 
         notes.append(N_("Left out, since it is no attention: {names}.", names=names))
     found: dict[str, tuple[Stack, Mapping[str, ndarray], int | None]] = {}
     for name, stack in stacks.items():
+        if len(stack.layers) > (MAX_HEADS if stack.either else MAX_LAYERS):
+            raise TraceError("There are more than {n:,} layers in it. Hand in fewer.", n=MAX_LAYERS)
         for part, layers in _of_one_shape(stack.layers).items():
             called = (
                 name if len(part) == len(stack.layers) else _from_to(part) if name == "" else f"{name} {_from_to(part)}"
             )
             texts = next(iter(layers.values())).shape[0]
+            _check_texts(texts)
             for text in range(texts):
                 one = called or _from_to(part)
                 found[f"{one}[{text}]" if texts > 1 else one] = (
@@ -138,6 +144,8 @@ def attention_groups(given: Given, tokens: Tokens = NO_TOKENS, limits: Limits = 
                     {layer: array[text] for layer, array in layers.items()},
                     text if texts > 1 else None,
                 )
+    if len(found) > MAX_GROUPS:
+        raise TraceError("There are more than {n} kinds and shapes of attention in it. Hand in fewer.", n=MAX_GROUPS)
     several, groups = len(found) > 1, dict[str, AttentionArrays]()
     for name, (stack, of_text, index) in found.items():
         group = _group(name, stack, of_text, tokens, several=several)
@@ -150,12 +158,24 @@ def attention_groups(given: Given, tokens: Tokens = NO_TOKENS, limits: Limits = 
 
 
 def texts_of(name: str, arrays: AttentionArrays) -> dict[str, AttentionArrays]:
-    """The same array where its first axis is the texts of a batch: a group of one layer for each."""
+    """The same array where its first axis is the texts of a batch: a group of one layer for each.
+
+    Raises:
+        TraceError: more than `MAX_TEXTS`.
+    """
+    _check_texts(len(arrays.weights))
     found = {}
     for text, weights in enumerate(arrays.weights):
         one = replace(arrays, weights=weights[None], layers=(f"{name}[{text}]",), text=text, either=False, notes=())
         found[f"{name}[{text}]"] = replace(one, notes=tuple(_said_of(one.weights)))
     return found
+
+
+def _check_texts(n: int) -> None:
+    if n > MAX_TEXTS:
+        raise TraceError(
+            "These are {n:,} texts of a batch; at most {most} are shown. Hand in fewer.", n=n, most=MAX_TEXTS
+        )
 
 
 def check_numbers(n: int, limits: Limits) -> None:

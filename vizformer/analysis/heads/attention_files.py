@@ -35,7 +35,12 @@ from vizformer.messages import N_
 from vizformer.model.trace_file import open_trace
 
 _MOST_JSON = 4 * 2**20  # bytes of text: as Python's lists it takes thirty times as much
-_SIGNS = {"[": 100_000, "{": 100, ",": 600_000, '"': 100_000}  # how often they may stand in it: half a second of work
+_SIGNS = {
+    "[": 30_000,
+    "{": 100,
+    ",": 600_000,
+    '"': 100_000,
+}  # how often they may stand in it: half a second of work at most
 _PICKLES = ("pt", "pth", "bin", "ckpt", "pkl", "pickle", "joblib")
 
 

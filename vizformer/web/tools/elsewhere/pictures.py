@@ -77,7 +77,11 @@ def _answer(name: str, arrays: AttentionArrays, answer: str) -> None:
         if called != name:
             answered[called] = one
         else:
-            answered |= {name: replace(arrays, either=False)} if answer == "layers" else texts_of(name, arrays)
+            try:
+                answered |= {name: replace(arrays, either=False)} if answer == "layers" else texts_of(name, arrays)
+            except TraceError as error:  # too many texts
+                st.session_state[ERROR] = error.message
+                return
     keep(answered)
 
 
