@@ -24,7 +24,7 @@ def test_a_table_without_a_row_has_its_columns() -> None:
     assert empty["head"].dtype == "Int64"
     effects = SetEffects("zero", (), np.zeros((2, 0)), (PromptRow("a"), PromptRow("b")), (0, 1), np.ones(2), ())
     assert list(effects.to_frame()) == ["place", "head", "mean", "low", "high", "against", "rows", "distinct"]
-    scores = EdgeScores(("in",), ("out",), np.zeros((1, 1), bool), np.zeros((2, 1, 1)), 1)
+    scores = EdgeScores(("in",), ("out",), np.zeros((1, 1), bool), np.zeros((2, 1, 1)), 1, 5)
     assert list(scores.to_frame()) == ["writer", "reader", "score", "spread"]
 
 

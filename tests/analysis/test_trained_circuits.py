@@ -79,7 +79,7 @@ def test_the_edges_that_are_known_are_found(judged: tuple[str, EdgeScores, dict[
     curve = faithfulness(model_of(name), prompts_of(name), scores, [len(known)], draws=20)
     assert curve.circuit[0] > least_faithfulness
     assert curve.random.max() < curve.circuit[0]
-    assert curve.random.mean() < 0.35
+    assert curve.random.mean() < 0.4  # (drawn ones are joined: of 23 edges 14 answer part of it by chance)
 
 
 @pytest.mark.parametrize("name", ONE_LAYER)

@@ -1,5 +1,7 @@
 """The page What if, a set of prompts: the library's numbers, the reader's own table, and in Python."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ from vizformer.analysis import (
 from vizformer.model import count_parameters
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.what_if import set_choice, set_cost, set_of_prompts
+from vizformer.web.tools.what_if import circuit_edges, set_choice, set_cost, set_of_prompts
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/what_if.py"
@@ -148,3 +150,20 @@ def test_a_circuit_is_what_the_library_says(open_app) -> None:
         .selectbox(key="setting.whatif.over")
         .options
     )
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_circuit_whose_estimate_means_nothing_is_not_drawn(open_app, monkeypatch, locale: str) -> None:
+    def unfinished(*given, **named):
+        found = edge_scores(*given, **named)
+        return replace(found, scores=np.zeros_like(found.scores))
+
+    monkeypatch.setattr(circuit_edges, "edge_scores", unfinished)
+    circuit_edges.circuits.clear()
+    app = open_app(PAGE, locale=locale, **HAND, dials=dials(over="circuit"))
+    if any(button.key == "what_if.circuit" for button in app.button):
+        press(app, "what_if.circuit")
+    circuit_edges.circuits.clear()
+    assert not app.exception
+    assert not tables(app)
+    assert any("0.000" in one.value for one in app.warning)

@@ -6,16 +6,19 @@ With LD as in `prompt_pairs`, an edge from a writer u to a reader v (`model_grap
 
 where the gradients are taken along the straight way from the corrupted embedding to the clean one, in the middle of each
 of so many steps (EAP-IG; with one gradient at the corrupted run it is EAP).  It estimates the share of the difference that
-goes along the edge; the scores of the edges out of the embedding sum to 1 as the steps become many.
+goes along the edge; the scores of the edges out of the embedding sum to 1 as the steps become many.  Where a softmax is
+sharp few steps pass by all that happens, and scores mean nothing: the steps are doubled until this sum is 1 for every
+prompt, within SUM_WITHIN.
 
 A circuit is judged by a run over the clean prompt in which all its edges are as they are, and every other edge carries what
 it carried in the corrupted run:
 
     faithfulness = (LD(circuit) - LD(corrupted)) / (LD(clean) - LD(corrupted)),   means over the prompts
 
-which is 1 for all edges and 0 for none (of pairs between which LD falls, with the sign turned round); beside it stand
-circuits of as many edges, drawn.  An edge is measured, not estimated, by a run in which it alone carries what it carried in
-the corrupted run: the share of LD that is lost.
+which is 1 for all edges and 0 for none (of pairs between which LD falls, with the sign turned round); beside it stand drawn
+circuits of as many edges, each of which is on a way from the embedding to the logits, as those of the circuit are.  An edge
+is measured, not estimated, by a run in which it alone carries what it carried in the corrupted run: the share of LD that is
+lost.
 
 Source: Hanna et al. 2024, "Have Faith in Faithfulness: Going Beyond Circuit Overlap When Finding Model Mechanisms" (EAP-IG,
 faithfulness); Syed et al. 2023, "Attribution Patching Outperforms Automated Circuit Discovery" (EAP); Goldowsky-Dill et al.
@@ -23,8 +26,9 @@ faithfulness); Syed et al. 2023, "Attribution Patching Outperforms Automated Cir
 """
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +47,10 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 
-STEPS = 5
+STEPS, MOST_STEPS = 5, 320  # of the integral: with how many it begins, and how often they are doubled
+SUM_WITHIN = 0.02
+"""How far from 1 the edges out of the embedding of a prompt may sum, so that their integral counts as done."""
+DRAWN_TRIES = 20  # until a drawn circuit has exactly as many edges as it should
 MOST_NUMBERS = 2**26  # of all that is written in a batch of runs: 256 MiB in float32
 
 
@@ -63,6 +70,7 @@ class EdgeScores:
         edges: which cells are edges.
         scores: of each prompt [prompts, writers, readers]; 0 where there is no edge.
         shared: how many heads in a row share a key and a value.
+        steps: of the integral.
     """
 
     writers: tuple[str, ...]
@@ -70,6 +78,17 @@ class EdgeScores:
     edges: Bool[ndarray, "writers readers"]
     scores: Float[ndarray, "prompts writers readers"]
     shared: int
+    steps: int
+
+    @property
+    def sums(self) -> Float[ndarray, " prompts"]:
+        """The sum of the edges out of the embedding, of each prompt: 1 where there were steps enough."""
+        return self.scores[:, self.writers.index("embedding")].sum(-1)
+
+    @property
+    def holds(self) -> bool:
+        """Whether these sums are 1, within SUM_WITHIN; otherwise the scores mean nothing."""
+        return bool((np.abs(self.sums - 1.0) <= SUM_WITHIN).all())
 
     @property
     def mean(self) -> Float[ndarray, "writers readers"]:
@@ -125,9 +144,54 @@ class EdgeScores:
         return (f"{writer}.q", *(f"{site}.{int(head) // self.shared}.{part}" for part in "kv"))
 
     def drawn(self, count: int, seed: int) -> tuple[Edge, ...]:
-        """So many edges, each as likely as the others."""
-        every = np.flatnonzero(self.edges.ravel())
-        return tuple(self._edge(int(at)) for at in np.random.default_rng(seed).permutation(every)[:count])
+        """So many edges, drawn, each on a way from the embedding to the logits along them.
+
+        Edges are taken in a drawn order, each with a drawn way from the embedding to it and from it to the logits, as far
+        as these are not there and as there is room.
+        """
+        rng, found = np.random.default_rng(seed), dict[Edge, None]()
+        for _ in range(DRAWN_TRIES):
+            found = self._grown(min(count, int(self.edges.sum())), rng)
+            if len(found) == min(count, int(self.edges.sum())):
+                break
+        return tuple(found)
+
+    def _grown(self, count: int, rng: np.random.Generator) -> dict[Edge, None]:
+        found, there = dict[Edge, None](), {"embedding", "logits"}
+        every = [self._edge(int(at)) for at in rng.permutation(np.flatnonzero(self.edges.ravel()))]
+        into, out_of = dict[str, list[Edge]](), dict[str, list[Edge]]()
+        for edge in every:
+            into.setdefault(self._part(edge.reader), []).append(edge)
+            out_of.setdefault(edge.writer, []).append(edge)
+
+        def way(edge: Edge) -> dict[Edge, None]:
+            """The edge, with what joins it to what is there."""
+            whole, first, last = {edge: None}, edge.writer, self._part(edge.reader)
+            while first not in there:
+                whole[more := into[first][rng.integers(len(into[first]))]] = None
+                first = more.writer
+            while last not in there:
+                whole[more := out_of[last][rng.integers(len(out_of[last]))]] = None
+                last = self._part(more.reader)
+            return whole
+
+        while len(found) < count:
+            before = len(found)
+            for edge in every:
+                if edge not in found and len(more := way(edge)) <= count - len(found):
+                    found |= more
+                    there |= {one.writer for one in more} | {self._part(one.reader) for one in more}
+            if len(found) == before:
+                break
+        return found
+
+    def _part(self, reader: str) -> str:
+        """What reads there, as it is named where it writes: of a shared key or value the first head that has it."""
+        if reader == "logits" or reader.endswith("feedforward"):
+            return reader
+        name, part = reader.rsplit(".", 1)
+        site, _, number = name.rpartition(".")
+        return name if part == "q" else f"{site}.{int(number) * self.shared}"
 
     def _edge(self, at: int) -> Edge:
         writer, reader = divmod(at, len(self.readers))
@@ -149,7 +213,7 @@ class Faithfulness:
     """How well circuits of several sizes answer.
 
     Attributes:
-        sizes: numbers of edges.
+        sizes: numbers of edges, of the circuits and of the drawn ones.
         circuit: of the strongest edges, see the module.
         random: of drawn ones [sizes, draws].
     """
@@ -168,46 +232,73 @@ class Faithfulness:
 
 
 def edge_scores(
-    checkpoint: Checkpoint, prompts: PromptSet, *, steps: int = STEPS, heard: Heard | None = None
+    checkpoint: Checkpoint,
+    prompts: PromptSet,
+    *,
+    steps: int = STEPS,
+    most_steps: int = MOST_STEPS,
+    heard: Heard | None = None,
 ) -> EdgeScores:
     """EAP-IG of every edge, for every pair of a set.
 
     Args:
-        steps: of the integral; more where a softmax is sharp.
+        steps: of the integral; they are doubled until `EdgeScores.holds`.
+        most_steps: above which they are not doubled any more: then it may not hold.
 
     Raises:
         TraceError: fewer than two pairs can be read, or a model whose edges cannot be followed (`ModelGraph`).
     """
     if steps < 1:
         raise TraceError("The integral needs one step or more.")
-    graph, pairs = ModelGraph(checkpoint), _pairs(checkpoint, prompts)
-    edges, found = graph.edges, list[ndarray]()
-    for number, pair in enumerate(pairs):
-        clean, corrupted = (_embedding(graph, run) for run in (pair.clean, pair.corrupted))
-        n, d = clean.shape
-        with torch.inference_mode():
-            (_, written), (_, other) = (
-                graph.forward(pair.clean, x[None], pair.row, all_of) for x in (clean, corrupted)
-            )
-            change = (written - other)[0].clone()
-        total = torch.zeros(len(graph.readers), n, d, device=clean.device)
-        for step in range(steps):
-            with torch.inference_mode(False), torch.enable_grad():
-                added = torch.zeros_like(total).requires_grad_()
-
-                def incoming(readers: slice, out: list[Tensor], biases: Tensor, added: Tensor = added) -> Tensor:
-                    return all_of(readers, out, biases) + added[readers]
-
-                first = (corrupted + (step + 0.5) / steps * (clean - corrupted)).clone()[None]
-                logits, _ = graph.forward(pair.clean, first, pair.row, incoming)
-                (gradient,) = torch.autograd.grad(pair.difference_at_row(logits[0]), added)
-            total += gradient / steps
-            if heard is not None:
-                heard(number * steps + step + 1, len(pairs) * steps)
-        scores = torch.einsum("und,vnd->uv", change.double(), total.double()).cpu().numpy() / pair.moved
-        found.append(np.where(edges, scores, 0.0))
+    graph, pairs, furthest = ModelGraph(checkpoint), _pairs(checkpoint, prompts), 0.0
     config = checkpoint.model.config
-    return EdgeScores(graph.writers, graph.readers, edges, np.stack(found), config.n_heads // config.kv_heads)
+
+    def told(number: int, of: int, done: int) -> None:
+        """How many steps of a pair are done; where steps are doubled it waits until it is as far again."""
+        nonlocal furthest
+        furthest = max(furthest, (number + done / of) / len(pairs))
+        if heard is not None:
+            heard(round(furthest * 1000 * len(pairs)), 1000 * len(pairs))
+
+    while True:
+        found = list[ndarray]()
+        for number, pair in enumerate(pairs):
+            scores = _scores(graph, pair, steps, partial(told, number, steps))
+            found.append(scores)
+            if (
+                2 * steps <= most_steps and not abs(scores[0].sum() - 1.0) <= SUM_WITHIN
+            ):  # (row 0: out of the embedding)
+                break
+        else:
+            shared = config.n_heads // config.kv_heads
+            return EdgeScores(graph.writers, graph.readers, graph.edges, np.stack(found), shared, steps)
+        steps *= 2
+
+
+def _scores(
+    graph: ModelGraph, pair: PromptPair, steps: int, told: Callable[[int], None]
+) -> Float[ndarray, "writers readers"]:
+    """Of every edge, for one pair."""
+    clean, corrupted = (_embedding(graph, run) for run in (pair.clean, pair.corrupted))
+    n, d = clean.shape
+    with torch.inference_mode():
+        (_, written), (_, other) = (graph.forward(pair.clean, x[None], pair.row, all_of) for x in (clean, corrupted))
+        change = (written - other)[0].clone()
+    total = torch.zeros(len(graph.readers), n, d, device=clean.device)
+    for step in range(steps):
+        with torch.inference_mode(False), torch.enable_grad():
+            added = torch.zeros_like(total).requires_grad_()
+
+            def incoming(readers: slice, out: list[Tensor], biases: Tensor, added: Tensor = added) -> Tensor:
+                return all_of(readers, out, biases) + added[readers]
+
+            first = (corrupted + (step + 0.5) / steps * (clean - corrupted)).clone()[None]
+            logits, _ = graph.forward(pair.clean, first, pair.row, incoming)
+            (gradient,) = torch.autograd.grad(pair.difference_at_row(logits[0]), added)
+        total += gradient / steps
+        told(step + 1)
+    scores = torch.einsum("und,vnd->uv", change.double(), total.double()).cpu().numpy() / pair.moved
+    return np.where(graph.edges, scores, 0.0)
 
 
 def faithfulness(
@@ -223,7 +314,8 @@ def faithfulness(
     """The faithfulness of circuits of several sizes, beside drawn ones of the same size.
 
     Args:
-        sizes: numbers of edges; a dozen, from 1 to all, where nothing is said.
+        sizes: numbers of edges that circuits may have; a dozen, from 1 to all, where nothing is said.  A circuit may have
+            fewer (`EdgeScores.circuit`), and one without any edge is left out.
         heard: as `edge_scores`, told of circuits times prompts.
 
     Raises:
@@ -231,11 +323,13 @@ def faithfulness(
     """
     most = int(scores.edges.sum())
     wanted = tuple(sizes) or tuple(dict.fromkeys(np.geomspace(1, most, 12).round().astype(int).tolist()))
-    circuits = [scores.circuit(size) for size in wanted]
-    circuits += [scores.drawn(size, seed + draw) for size in wanted for draw in range(draws)]
+    grown = {len(edges): edges for size in wanted if (edges := scores.circuit(size))}
+    kept = tuple(grown)
+    circuits = list(grown.values())
+    circuits += [scores.drawn(size, seed + draw) for size in kept for draw in range(draws)]
     found = circuit_differences(checkpoint, prompts, circuits, heard=heard)
-    circuit, drawn = found[: len(wanted)], found[len(wanted) :].reshape(len(wanted), draws)
-    return Faithfulness(wanted, circuit, drawn)
+    circuit, drawn = found[: len(kept)], found[len(kept) :].reshape(len(kept), draws)
+    return Faithfulness(kept, circuit, drawn)
 
 
 def circuit_differences(

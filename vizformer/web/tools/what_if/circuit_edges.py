@@ -21,11 +21,12 @@ from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import ablated_parts
 from vizformer.web.words.ablated_parts import signed
-from vizformer.web.words.i18n import _, show_markdown, show_note
+from vizformer.web.words.i18n import _, show_markdown, show_note, show_warning
 
 MOST_PROMPTS, DRAWS, MOST_LISTED = 12, 3, 40
 """Prompts of a set that are read here; drawn circuits of each size; edges in the table."""
 MOST_SIZES = 12
+DOUBLED = 3  # how many times as many steps are expected, where they are doubled once: 5 + 10
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Circuits:
     """The edges of a model for a set: their scores, the curve, and what the strongest are measured to be."""
 
     scores: EdgeScores
-    curve: Faithfulness
+    curve: Faithfulness | None  # None where the scores mean nothing, `EdgeScores.holds`
     listed: tuple[Edge, ...]
     measured: np.ndarray
 
@@ -49,6 +50,8 @@ def circuits(model: Subject, prompts: PromptSet) -> Circuits:
             told(int(1000 * rows * (first + share * done / of)), 1000 * rows)
 
     scores = edge_scores(checkpoint, prompts, heard=lambda done, of: part(0.0, 0.2, done, of))
+    if not scores.holds:
+        return Circuits(scores, None, (), np.zeros(0))
     curve = faithfulness(checkpoint, prompts, scores, draws=DRAWS, heard=lambda done, of: part(0.2, 0.4, done, of))
     listed = scores.strongest(MOST_LISTED)
     measured = measured_edges(checkpoint, prompts, listed, heard=lambda done, of: part(0.6, 0.4, done, of))
@@ -70,6 +73,15 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
     found = measured(subject, model, few)
     if found is None:
         return
+    if found.curve is None:
+        show_warning(
+            "The edges out of the embedding should sum to 1 for each prompt, and sum to {sums} with {steps} steps of the "
+            "integral: a softmax of this model is too sharp for the estimate, which would be wrong. Choose other prompts or "
+            "another model.",
+            sums=sums(found.scores),
+            steps=found.scores.steps,
+        )
+        return
     sizes, picture, beside = list(found.curve.sizes), *st.columns(BESIDE, gap="medium")
     with picture:
         chart.show(
@@ -77,7 +89,7 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
                 np.array(sizes),
                 {
                     _("the strongest edges"): found.curve.circuit,
-                    _("drawn edges, mean of {n}", n=DRAWS): found.curve.random.mean(1),
+                    _("drawn edges, joined as these are, mean of {n}", n=DRAWS): found.curve.random.mean(1),
                 },
                 place_title=_("edges"),
                 value_title=_("faithfulness"),
@@ -105,14 +117,26 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
             "or the logits. All edges outside of the circuit carry what they carried for the corrupted prompts (EAP-IG "
             "and faithfulness: Hanna et al. 2024)."
         )
+        show_note(
+            "The edges out of the embedding sum to {sums} for each prompt, with {steps} steps of the integral; 1 would be "
+            "exact.",
+            sums=sums(found.scores),
+            steps=found.scores.steps,
+        )
         if len(few.rows) < len(prompts.rows):
             show_note("The first {n} prompts of the set are read.", n=len(few.rows))
     edges(found)
 
 
+def sums(scores: EdgeScores) -> str:
+    """From the least to the most, over the prompts."""
+    least, most = (f"{value:.3f}".replace("-", "−") for value in (scores.sums.min(), scores.sums.max()))
+    return least if least == most else f"{least} … {most}"
+
+
 def measured(subject: Subject, model: Subject, prompts: PromptSet) -> Circuits | None:
     """The circuits; None until they are wanted, or where they take too long."""
-    of_row = 3 * STEPS + MOST_SIZES * (1 + DRAWS) + MOST_LISTED
+    of_row = 3 * DOUBLED * STEPS + MOST_SIZES * (1 + DRAWS) + MOST_LISTED
     runs = len(prompts.rows) * of_row
     return watched_work.bounded(
         circuits,
