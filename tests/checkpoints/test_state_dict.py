@@ -155,7 +155,9 @@ def test_nothing_in_the_file_is_run(tmp_path: Path) -> None:
 
 def test_names_of_another_model(tmp_path: Path) -> None:
     saved({"conv1.weight": torch.zeros(3, 3, 1, 1)}, tmp_path / "resnet.pt")
-    with pytest.raises(CheckpointError, match=r'holds 1 tensors: "conv1.weight" \[3, 3, 1, 1\]. They look like convol'):
+    with pytest.raises(
+        CheckpointError, match=r'It holds 1 tensors: "conv1.weight" \[3, 3, 1, 1\]. They look like convol'
+    ):
         load(tmp_path / "resnet.pt")
 
 

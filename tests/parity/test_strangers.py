@@ -30,13 +30,13 @@ OPEN: dict[str, dict[str, Any]] = {
 }
 TRANSLATORS = ("seq2seq",)
 WITHOUT_HEAD = ("classifier", "deep head")
-WITHOUT = "These are weights without the program that uses them"
+WITHOUT = "holds weights without the program that uses them"
 REFUSED: dict[str, str] = {
     "continuous": r'"input_net.1.weight" \[16, 7\] is a linear layer .* of 7 numbers for every position, and there is '
     "no table of embeddings: the model reads continuous features",
     "class token": '"(model.)?cls_token" belongs to nothing that the layout of nn.TransformerEncoder describes',
-    "recurrent": rf'look like a recurrent network \("lstm.weight_[ih]h_l0"\). {WITHOUT}',
-    "pictures": rf'look like convolutions, .*\("conv1.weight"\). {WITHOUT}',
+    "recurrent": rf'{WITHOUT}.*look like a recurrent network \("lstm.weight_[ih]h_l0"\)',
+    "pictures": rf'{WITHOUT}.*look like convolutions, .*\("conv1.weight"\)',
     "lecture gpt": WITHOUT,
     "student translator": WITHOUT,
     "packed": WITHOUT,

@@ -90,13 +90,14 @@ def unrecognised(file: str, weights: Weights, layouts: str) -> Message:
             family=found.family,
             name=shown(found.name),
         )
-    holds = N_("{file} holds {n} tensors: {summary}.", file=file, n=n, summary=summary(weights))
+    holds = N_("It holds {n} tensors: {summary}.", n=n, summary=summary(weights))
     if found is not None and found.what is not None:
         holds = N_("{holds} They look like {what} ({name}).", holds=holds, what=found.what, name=shown(found.name))
     return N_(
-        "{holds} These are weights without the program that uses them, and what is computed with them stands in no file of "
+        "{file} holds weights without the program that uses them, and what is computed with them stands in no file of "
         "weights. Save the model with its program, as a folder of Hugging Face (save_pretrained), or say in Python what it "
-        "is: vf.load(path, config=..., mapping=...). Alone, weights under the names of these open: {layouts}.",
+        "is: vf.load(path, config=..., mapping=...). Alone, weights under the names of these open: {layouts}. {holds}",
+        file=file,
         holds=holds,
         layouts=layouts,
     )
