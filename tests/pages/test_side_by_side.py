@@ -6,9 +6,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import streamlit as st
+import torch
 
 import vizformer as vf
 from recipes.handmade_models import induction_by_hand
+from tests import tiny
 from tests.bundled import load
 from tests.checkpoints import folders
 from tests.components.test_mount import sent
@@ -23,6 +25,7 @@ from vizformer.analysis import (
     two_answers,
     two_runs,
 )
+from vizformer.checkpoints import save
 from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
@@ -155,6 +158,37 @@ def test_another_order_is_another_text_or_none(text, other):
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize(
+    ("locale", "named", "shown"),
+    [
+        ("en-US", "layer 0, head 2 moved most, by {share} of its own weights", "its weights moved most"),
+        ("zh-CN", "第 0 层的头 2 变动最大，占自身权重的 {share}", "它的权重变动最大"),
+    ],
+)
+def test_of_a_fine_tuned_model_the_head_that_moved_is_named_and_shown(
+    open_app, tmp_path, monkeypatch, locale, named, shown
+):
+    checkpoint = tiny.checkpoint("decoder-only")
+    save(checkpoint, tmp_path / "base")
+    config = checkpoint.model.config
+    own = slice(2 * config.d_head, 3 * config.d_head)
+    attention = checkpoint.model.decoder.layers[0].self_attention
+    with torch.no_grad():  # what head 2 writes, and not where it looks: the rows of the layer above differ
+        attention.W_V.weight[own] *= 1.5
+        attention.W_O.weight[:, own] *= 1.5
+    save(checkpoint, tmp_path / "fine")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    app = open_app(PAGE, model="models/base", other="models/fine", text="a cat", locale=locale)
+    assert not app.exception
+    assert not app.error
+    moved = moved_weights(tiny.checkpoint("decoder-only"), checkpoint).heads["decoder"]
+    assert np.argwhere(moved > 0).tolist() == [[0, 2]]
+    assert named.format(share=f"{moved[0, 2]:.1%}") in said(app)
+    assert shown in said(app)
+    assert grid(app)["selected"] == {"row": 0, "column": 2}
+    assert not np.array(grid(app)["values"])[0].any()  # and another head's rows differ more
+
+
 def test_what_is_chosen_goes_into_the_link(open_app):
     app = open_app(PAGE, model=f"{TRAINING}@0", text="gcadgcadg")
     assert "Choose a second model" in app.info[0].value

@@ -116,6 +116,15 @@ class MovedWeights:
         ]
         return tuple(sorted(found, key=_order))
 
+    def most_moved_head(self, kind: Kind) -> tuple[int, int] | None:
+        """The layer and the head of a kind of attention with the largest `relative`; None where no head has moved."""
+        relative = self.heads.get(kind, np.empty((0, 0)))
+        measured = np.where(np.isfinite(relative), relative, 0.0)
+        if not measured.any():
+            return None
+        layer, head = np.unravel_index(int(measured.argmax()), measured.shape)
+        return int(layer), int(head)
+
     def grid(self, kind: Kind) -> Float[ndarray, "n_layers parts"]:
         """`relative` of each of `PARTS` of the layers that have this kind of attention; NaN where there is no such part."""
         found = np.full((len(self.heads[kind]), len(PARTS)), np.nan)

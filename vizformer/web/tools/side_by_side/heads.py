@@ -142,6 +142,8 @@ def shown(pair: Pair) -> heads_grid.Place:
 def open_on_a_head(pair: Pair) -> str:
     """Shows the head that differs most, where nobody has chosen one and all have been compared; why, in a sentence.
 
+    Of two models it is the head whose weights moved most, where both have the same heads and some moved.
+
     Of two texts of one model that the reader opened it is the head that the page Attention begins with, if the likeness
     of sentences has not singled out another one.
     """
@@ -153,6 +155,16 @@ def open_on_a_head(pair: Pair) -> str:
     if chosen_before or not computations.divergences.holds(pair, kind):
         return ""
     found = computations.divergences(pair, kind)
+    if (moved_most := _moved_most(pair, kind, found.shape)) is not None:
+        layer, head = moved_most
+        if not state.suggest(layer=layer, head=head):
+            return ""
+        return _(
+            "Shown is layer {layer}, head {head}: of all heads its weights moved most; its rows differ by {value} bits.",
+            layer=layer,
+            head=head,
+            value=computations.bits(found[moved_most]),
+        )
     if not heads_grid.open_on_the_largest(found):
         return ""
     layer, head = place = state.view().layer, state.view().head
@@ -162,6 +174,20 @@ def open_on_a_head(pair: Pair) -> str:
         head=head,
         value=computations.bits(found[place]),
     )
+
+
+def _moved_most(pair: Pair, kind: Kind, shape: tuple[int, ...]) -> heads_grid.Place | None:
+    """The head whose weights moved most between two models, if all have been compared and both models have these heads."""
+    models = pair.first.model, pair.second.model
+    if not pair.two_models or not computations.moved.holds(*models, False):
+        return None
+    try:
+        found = computations.moved(*models, False)
+    except VizformerError:  # their heads are compared all the same
+        return None
+    if len(found.only_in_one) > len(found.tensors) or found.heads.get(kind, np.empty(0)).shape != shape:
+        return None
+    return found.most_moved_head(kind)
 
 
 def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:

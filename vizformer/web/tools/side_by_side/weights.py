@@ -65,6 +65,16 @@ def draw_sentence(pair: Pair, found: MovedWeights, kind: Kind | None = None) -> 
             if one.part == "embedding" and one != changed[0]:
                 moved_too = _("The token embeddings moved by {share}.", share=share(one))
                 said.append(moved_too if one.distance else _("The token embeddings did not move."))
+        attention = kind or next(iter(found.heads), None)
+        if attention is not None and (place := found.most_moved_head(attention)) is not None:
+            said.append(
+                _(
+                    "Of the heads, layer {layer}, head {head} moved most, by {share} of its own weights.",
+                    layer=place[0],
+                    head=place[1],
+                    share=labels.percent(float(found.heads[attention][place])),
+                )
+            )
         if kind is not None:
             apart = computations.elsewhere(pair, kind)
             far = {"n": int((apart > FAR).sum()), "total": apart.size}
