@@ -94,6 +94,28 @@ PICKLES: dict[str, Callable[[], bytes]] = {
     "objects as keys": lambda: b"}(" + (OBJECT + b"N") * 5_000 + b"u.",
     "a tensor of an object": lambda: b"ctorch._utils\n_rebuild_tensor_v2\n(" + OBJECT + b"K\0))\x89NtR.",
     "a storage of an object": lambda: OBJECT + b"Q.",
+    "as many values as are let through": lambda: b"](" + b"N" * (2**20 - 8) + b"e.",
+    "as many marks as are let through": lambda: b"(" * (2**19 - 8) + b"t" * (2**19 - 8) + b".",
+    "tuples in a key, very deep": lambda: b"}" + b"N" + b"\x85" * 500_000 + b"Ns.",
+    "a storage that is in the file, and then is not": lambda: (
+        b"}(" + _text("a") + _storage(0) + _text("b") + _tensor(2**40, b"K\1", b"K\1") + b"u."
+    ),
+    "a tensor with a state": lambda: b"}" + _text("a") + _tensor(0, b"", b"") + _storage(0) + b"K\0))tbs.",
+    "a parameter of nothing much": lambda: b"ctorch.nn.parameter\nParameter\n" + _long(2**40) + b"\x85\x81.",
+    "a tensor of one number, a trillion times": lambda: b"}" + _text("a") + _tensor(1, _long(2**40), b"K\0") + b"s.",
+    "a tensor that is mostly not there": lambda: (
+        b"}"
+        + _text("a")
+        + b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n(ctorch\nfloat32\n("
+        + _long(2**40)
+        + b"t(K\1t\x89tRs."
+    ),
+    "a quantised tensor of 4 TB": lambda: (
+        b"ctorch._utils\n_rebuild_qtensor\n(" + _storage(0) + b"K\0(" + _long(2**40) + b"t(K\1ttR."
+    ),
+    "a sparse tensor of 4 TB": lambda: b"ctorch._utils\n_rebuild_sparse_tensor\n)R.",
+    "a set that is hashed for ever": lambda: b"cbuiltins\nset\n](" + b"N" + b"q\0h\0\x86" * 40 + b"e\x85R.",
+    "sizes by the million": lambda: b"}" + _text("a") + _tensor(1, b"K\1" * 500_000, b"K\1" * 500_000) + b"s.",
     "lists in an object": lambda: OBJECT + b"(" + b"N" * (12 * MEBIBYTE) + b"e.",
 }
 

@@ -1,9 +1,14 @@
 """What torch.save writes is let through, in both of its formats; archives that could be read in two ways are not."""
 
+import argparse
 import collections
 import io
+import os
 import struct
+import subprocess
 import zipfile
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ import torch
 from torch import nn
 
 from tests.checkpoints import hostile
+from vizformer.checkpoints import load
 from vizformer.checkpoints.files.weights import load_torch
 from vizformer.errors import CheckpointError
 
@@ -164,7 +170,7 @@ def test_a_pickle_cut_off_anywhere(tmp_path: Path) -> None:
     file = tmp_path / "model.pt"
     torch.save({"a": torch.ones(3), "b": {"c": [1, "x", (2.5, None)]}}, file, _use_new_zipfile_serialization=False)
     content = file.read_bytes()
-    for n in range(1, len(content) - 12):
+    for n in range(1, len(content) - 12, 19):  # (a prime: opcodes and what they take)
         file.write_bytes(content[:n])
         with pytest.raises(CheckpointError):
             load_torch(file, file.name)
@@ -177,3 +183,100 @@ def test_a_long_header_of_safetensors(tmp_path: Path) -> None:
     file.write_bytes(struct.pack("<Q", 17 * 2**20) + b"{" + b" " * (17 * 2**20 - 2) + b"}")
     with pytest.raises(CheckpointError, match="header"):
         open_safetensors(file, file.name)
+
+
+# --- what used to be read, or might be, and is not ---------------------------------------------------------------
+
+
+class Named:
+    """A class of the author's own."""
+
+
+class Called:
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.function, ("1",)
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"model": {"w": torch.ones(2)}, "config": Named()}, "test_pickles.Named"),
+        ({"model": {"w": torch.ones(2)}, "args": argparse.Namespace(n_heads=4)}, "argparse.Namespace"),
+        (nn.Linear(2, 2), "torch.nn.modules.linear.Linear"),
+        *((Called(function), function.__name__) for function in (exec, eval, __import__, os.system, open)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_objects_are_refused_by_name_and_nothing_of_them_is_run(
+    tmp_path: Path, content: object, named: str, zipped: bool
+) -> None:
+    file = tmp_path / "model.pt"
+    torch.save(content, file, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(CheckpointError, match=rf"holds more than tensors \(\".*{named}.*model.state_dict\(\)"):
+        load_torch(file, file.name)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    file = tmp_path / "model.pt"
+    torch.jit.script(nn.Linear(2, 2)).save(str(file))
+    with pytest.raises(CheckpointError, match=r"is TorchScript.*torch\.jit\.load\('model\.pt'\)\.state_dict\(\)"):
+        load_torch(file, file.name)
+
+
+@pytest.mark.parametrize("bomb", ["data.pkl", "data/0", "version"])
+def test_a_zip_that_becomes_large_is_refused_before_anything_is_unpacked(tmp_path: Path, bomb: str) -> None:
+    """A gigabyte in a megabyte."""
+    file = tmp_path / "model.pt"
+    torch.save({"w": torch.zeros(2)}, tmp_path / "small.pt")
+    with zipfile.ZipFile(tmp_path / "small.pt") as small, zipfile.ZipFile(file, "w") as made:
+        for entry in small.infolist():
+            inside = entry.filename.partition("/")[2]
+            if inside != bomb:
+                made.writestr(entry.filename, small.read(entry))
+                continue
+            with made.open(zipfile.ZipInfo(entry.filename), "w", force_zip64=True) as content:
+                content._compressor = zlib.compressobj(9, zlib.DEFLATED, -15)  # type: ignore[attr-defined]
+                content._zinfo.compress_type = zipfile.ZIP_DEFLATED  # type: ignore[attr-defined]
+                for _ in range(256):
+                    content.write(bytes(2**22))
+    assert file.stat().st_size < 2 * 2**20
+    with pytest.raises(CheckpointError, match=f"{bomb}.* is compressed or too large"):
+        load_torch(file, file.name)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: torch.eye(3).to_sparse(), "_rebuild_sparse_tensor"),
+        (lambda: torch.eye(3).to_sparse_csr(), "_rebuild_sparse_tensor"),
+        (lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8), "_rebuild_qtensor"),
+        (lambda: torch.empty(3, device="meta"), '"w" is no tensor'),
+        (lambda: torch.ones(1).expand(2**30), '"w" is no tensor'),
+    ],
+    ids=["sparse", "compressed rows", "quantised", "meta", "expanded"],
+)
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_tensors_of_another_kind_are_refused_by_name(
+    tmp_path: Path, make: Callable[[], torch.Tensor], said: str, zipped: bool
+) -> None:
+    file = tmp_path / "model.pt"
+    torch.save({"w": make()}, file, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(CheckpointError, match=said):
+        load(file)
+
+
+def test_where_no_process_can_be_started_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object, **__: object) -> None:
+        raise BlockingIOError("no more processes")
+
+    file = tmp_path / "model.pt"
+    torch.save({"w": torch.ones(2)}, file)
+    monkeypatch.setattr(subprocess, "run", none)
+    with pytest.raises(CheckpointError, match="not enough memory"):
+        load_torch(file, file.name)

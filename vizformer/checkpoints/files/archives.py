@@ -7,7 +7,7 @@ the file, and both find the same there; archives that they could read in two way
 import struct
 import zipfile
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from vizformer.checkpoints.files import pickles
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, shown
@@ -20,25 +20,22 @@ class ArchiveError(ValueError):
     """A zip that `torch.save` did not write, or a damaged one."""
 
 
-class Found(NamedTuple):
-    """What an archive asks for beside tensors: classes that need a stand-in, and whether it is one of TorchScript."""
-
-    foreign: tuple[str, ...]
-    script: bool
+class ScriptError(ArchiveError):
+    """An archive of TorchScript."""
 
 
-def check_archive(path: Path) -> Found:
-    """Looks at the directory of the archive and goes through its pickle.
+def check_archive(path: Path) -> None:
+    """Looks at the directory of the archive, and has its pickle tried.
 
     Raises:
-        ArchiveError: an archive that is not as `torch.save` writes it.
+        ArchiveError: an archive that is not as `torch.save` writes it; ScriptError: one of TorchScript.
         PickleError: as `pickles.check_pickle`.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
         _check_directory(file, size)
         with zipfile.ZipFile(file) as archive:  # (whatever it raises, the caller calls the file damaged)
-            return _check_entries(archive, size)
+            _check_entries(archive, size)
 
 
 def _check_directory(file: BinaryIO, size: int) -> None:
@@ -64,15 +61,15 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         raise ArchiveError("the list of its parts is not at its end")
 
 
-def _check_entries(archive: zipfile.ZipFile, size: int) -> Found:
+def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
     names: set[str] = set()
-    pickle, script = None, any(entry.filename.endswith("/constants.pkl") for entry in archive.infolist())
+    pickle = None
+    if any(entry.filename.endswith("/constants.pkl") for entry in archive.infolist()):
+        raise ScriptError("it is TorchScript")
     for entry in archive.infolist():
         name = entry.filename
         plain = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
         beside = "/data/" not in name  # the numbers themselves are in NAME/data/0, 1, ...
-        if script and entry.filename.split("/", 2)[1:2] == ["code"]:
-            plain = True  # its program, which nobody reads
         if not plain or entry.flag_bits & 1 or (beside and entry.file_size > pickles.LIMIT):
             raise ArchiveError(f"{shown(name)} is compressed or too large")
         if name.lower() in names:  # PyTorch looks for names without regard to case
@@ -82,4 +79,4 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> Found:
             pickle = entry
     if pickle is None:
         raise ArchiveError("it has no data.pkl")
-    return Found(pickles.check_pickle(archive.read(pickle), size), script)
+    pickles.check_pickle(archive.read(pickle), size)

@@ -21,18 +21,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.files import formats, stand_ins
-from vizformer.checkpoints.files.pickle_rules import PickleError
-from vizformer.checkpoints.files.stand_ins import StandIn
-from vizformer.checkpoints.files.untrusted_folder import Folder, damaged, listed, shown
+from vizformer.checkpoints.files import formats
+from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.vocabularies_inside import Vocabulary, vocabularies
 from vizformer.checkpoints.files.weights import (
     Stored,
     Weights,
     is_plain_tensor,
+    load_torch,
     not_only_tensors,
     open_safetensors,
-    open_torch,
     open_weights,
     stored_tensors,
 )
@@ -147,7 +145,6 @@ def open_file(folder: Folder, name: str) -> Content:
 def _open(folder: Folder, name: str) -> Content:
     said: dict[str, Mapping[str, Any]] = {}
     words: list[Vocabulary] = []
-    notes: tuple[Message, ...] = ()
     if name in STANDARD and not folder.has(name):
         weights = open_weights(folder)
     else:
@@ -156,48 +153,24 @@ def _open(folder: Folder, name: str) -> Content:
         if (formats.writer_of(path) or usual) == "safetensors":
             tensors = open_safetensors(path, name)
         else:
-            whole, notes = open_torch(path, name)
-            try:
-                content, said = _unpacked(whole, name)
-            except PickleError as error:
-                raise damaged(name, error) from error
+            whole = load_torch(path, name)
+            content, said = _unpacked(whole, name)
             words = [] if content is whole else vocabularies(whole)
             tensors = stored_tensors(content, path, name)
-        weights = Weights(tensors, {name: path.stat().st_size}, notes)
+        weights = Weights(tensors, {name: path.stat().st_size})
     return Content(replace(weights, tensors=_unwrapped(weights.tensors)), said, words)
 
 
 def _unpacked(content: object, name: str, depth: int = 0) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
     """The state dict in what a file holds, and the objects beside it that describe the model."""
-    if isinstance(content, StandIn):  # a model saved as a whole
-        if tensors := stand_ins.tensors_of(content):
-            return tensors, stand_ins.fields_of(content)
-        raise CheckpointError(
-            "{file} holds an object without tensors of its own; TorchScript that was frozen has them as constants "
-            "without names. Save the state dict of the model that it was made of.",
-            file=name,
-        )
     if not isinstance(content, dict):
         raise not_only_tensors(content, name)
     if content and all(is_plain_tensor(key, value) for key, value in content.items()):
         return content, {}
-    said = {
-        key: value
-        for key, value in content.items()
-        if isinstance(key, str)
-        and (
-            isinstance(value, Mapping)
-            if key in _SAYING
-            else isinstance(value, StandIn) and not _NOT_A_MODEL.search(key)
-        )
-        and not stand_ins.is_module(value)
-    }
-    modules = [
-        key for key, value in content.items() if stand_ins.is_module(value) and not _NOT_A_MODEL.search(str(key))
-    ]
-    for key in (*_INSIDE, *modules) if depth < _DEEPEST else ():
+    said = {key: value for key, value in content.items() if key in _SAYING and isinstance(value, Mapping)}
+    for key in _INSIDE if depth < _DEEPEST else ():
         inner = content.get(key)
-        if isinstance(inner, dict) and inner and (stand_ins.is_module(inner) or not isinstance(inner, StandIn)):
+        if isinstance(inner, dict) and inner:
             found, more = _unpacked(inner, name, depth + 1)
             return found, {**said, **more}
     states = {key: value for key, value in content.items() if _is_state_dict(key, value)}

@@ -3,7 +3,6 @@
 The files are mapped into memory and a tensor is read when it is asked for.
 """
 
-import mmap
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from vizformer.checkpoints.files import archives, formats, pickles, stand_ins
-from vizformer.checkpoints.files.pickle_rules import ForeignError
+from vizformer.checkpoints.files import archives, formats, pickles
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -25,7 +23,6 @@ from vizformer.messages import N_, Message
 SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
 FLOATS = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
-_NAMED = 6  # classes in a note
 _HEADER = 16 * MEGABYTE  # of safetensors: 100,000 tensors
 
 
@@ -160,43 +157,31 @@ def _open_torch(path: Path, name: str) -> dict[str, Stored]:
 
 
 def load_torch(path: Path, name: str) -> Any:
-    """`weights_only` reads tensors and plain containers; of anything else in the pickle nothing is ever run.
+    """`weights_only` reads tensors and plain containers; anything else in the pickle refuses the file.
 
-    What it would build is known before it builds it: see `vizformer.checkpoints.files.pickles`.  Objects of other
-    classes become stand-ins, and the modules of TorchScript too.
+    What it would build has been tried before: see `vizformer.checkpoints.files.pickles`.
     """
-    return open_torch(path, name)[0]
-
-
-def open_torch(path: Path, name: str) -> tuple[Any, tuple[Message, ...]]:
-    """The same, with what there is to note about it."""
     if (other := formats.by_content(path, name)) is not None:
         raise CheckpointError(other)
     try:
-        found = _checked(path, name)
-        if found is not None and (found.foreign or found.script):
-            return stand_ins.read(path), (_of_stand_ins(name, found),)
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=found is not None), ()
-    except ForeignError as error:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=_checked(path, name))
+    except archives.ScriptError as error:
         raise CheckpointError(
-            "{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
-            "author for model.safetensors.",
+            "{file} is TorchScript, a program with its weights: it is not opened. Save its tensors alone: "
+            "torch.save(torch.jit.load({file!r}).state_dict(), 'model.pt').",
             file=name,
+        ) from error
+    except pickles.ForeignError as error:
+        raise CheckpointError(
+            "{file} holds more than tensors ({name}), which could be a program: it is not opened. Where it was made, "
+            "save the tensors alone: torch.save(model.state_dict(), 'model.pt'); or ask its author for model.safetensors.",
+            file=name,
+            name=shown(str(error)),
         ) from error
     except CheckpointError:
         raise
     except Exception as error:
         raise damaged(name, error) from error
-
-
-def _of_stand_ins(name: str, found: archives.Found) -> Message:
-    if found.script:
-        return N_("{file} is TorchScript: its tensors and plain values are read, its program is not", file=shown(name))
-    return N_(
-        "{file} holds objects of the classes {names}: their fields are read, nothing of them is run",
-        file=shown(name),
-        names=", ".join([*map(shown, found.foreign[:_NAMED]), *(["..."] if found.foreign[_NAMED:] else [])]),
-    )
 
 
 def not_only_tensors(content: object, name: str) -> CheckpointError:
@@ -242,17 +227,17 @@ def is_plain_tensor(key: object, value: object) -> bool:
     return value.untyped_storage().nbytes() >= value.numel() * value.element_size()  # not one number said to be many
 
 
-def _checked(path: Path, name: str) -> archives.Found | None:
-    """What is in the zip that `torch.save` writes; None for a bare pickle, as before PyTorch 1.6.  Either is checked."""
+def _checked(path: Path, name: str) -> bool:
+    """Whether it is the zip that `torch.save` writes, else the bare pickles of before PyTorch 1.6; both were looked at."""
     with path.open("rb") as file:
         start = file.read(4)
         if start[:1] == b"\x80":
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                pickles.check_legacy(content, len(content))
-            return None
+            pickles.check_legacy(start + file.read(pickles.LIMIT), path.stat().st_size)
+            return False
     if start != b"PK\3\4":
         raise damaged(name, "neither a zip nor a pickle")
-    return archives.check_archive(path)
+    archives.check_archive(path)
+    return True
 
 
 def all_finite(tensor: Tensor) -> bool:
