@@ -7,9 +7,12 @@ from streamlit.runtime.context import ContextProxy
 
 from tests.bundled import load
 from tests.pages.conftest import Open
+from vizformer.checkpoints import Checkpoint
 from vizformer.generation import leading_candidates, streaming
 from vizformer.web.catalogue.subject import Subject, generated, written
+from vizformer.web.link.generation_settings import Settings
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.generation import computations
 from vizformer.web.widgets.whole_model import beside
 
 PAGE = "pages/learn/qkv.py"
@@ -90,3 +93,18 @@ def test_the_browser_is_asked_for_its_language_once_in_a_run(
     asked.clear()
     app.run()
     assert len(asked) <= 1
+
+
+def test_the_greedy_text_of_the_generation_page_is_the_target_that_was_written_for_the_trace(monkeypatch) -> None:
+    asked, stream = list[object](), Checkpoint.stream
+    monkeypatch.setattr(Checkpoint, "stream", lambda *args, **rest: asked.append(rest) or stream(*args, **rest))
+    subject = Subject(ModelRef("bundled", "zh-en"), "她今天在家里看书，我们去公园。", "")
+    whole, short = (computations.text(subject, Settings(new=new), "") for new in (60, 2))
+    assert len(asked) == 1
+    assert whole.trace is subject.trace
+    assert (whole.steps.end, short.steps.end) == ("eos", "limit")
+    assert short.steps.ids == whole.steps.ids[:2]
+    assert len(short.trace.tokens["decoder"]) == short.start + 1
+    drawn = computations.text(subject, Settings(strategy="sampling", new=60), "")
+    assert len(asked) == 2
+    assert drawn.trace is not subject.trace

@@ -10,11 +10,11 @@ from vizformer.analysis.decoding.read_back import ReadBack, all_read_back, goes_
 from vizformer.components.packing import pack_lines
 from vizformer.components.payload import HeadsPayload
 from vizformer.components.player import DecoderKind, Steps, read_branch
-from vizformer.generation import BeamTree, Hypothesis, leading_candidates
+from vizformer.generation import GREEDY, BeamTree, Hypothesis, leading_candidates
 from vizformer.model import Trace
 from vizformer.text import Token, Tokenizer
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject import Subject, written
 from vizformer.web.link import edits
 from vizformer.web.link.generation_settings import MOST_IN_A_BEAM, Settings
 from vizformer.web.words import labels
@@ -52,19 +52,27 @@ def text(subject: Subject, settings: Settings, branch: str) -> Text:
     loaded, edit = subject.checkpoint, edits.edit(subject.edited)
     source, beginning = loaded.opening(subject.text, subject.target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
-    found = leading_candidates(
-        loaded.stream(
-            subject.text,
-            target=subject.target,
-            sampling=settings.sampling,
-            max_new=settings.new,
-            instead=instead,
-            edit=edit,
+    is_target = (
+        subject.writes_its_target and settings.sampling == GREEDY and not instead
+    )  # written for its trace already
+    if is_target:
+        found = written(subject).first(settings.new)
+    else:
+        found = leading_candidates(
+            loaded.stream(
+                subject.text,
+                target=subject.target,
+                sampling=settings.sampling,
+                max_new=settings.new,
+                instead=instead,
+                edit=edit,
+            )
         )
-    )
     start, config = [token.id for token in beginning], loaded.model.config
     every = [*start, *found.ids]
-    if loaded.model.encoder is None:
+    if is_target and found.end == "eos":
+        trace = subject.trace
+    elif loaded.model.encoder is None:
         trace = loaded.trace(ids=every[:-1], edit=edit)
     else:
         trace = loaded.trace(ids=[token.id for token in source], target_ids=every[:-1], edit=edit)
