@@ -246,14 +246,8 @@ class Eager:
                 rows, self.weights[f"{at}.W_{letter}.weight"], self._bias(f"{at}.W_{letter}", slice(None))
             )
             wide[letter] = self._norm(f"{at}.{letter.lower()}_norm", whole)
-        of_all_heads = f"{path}.W_O.matrix.weight"
-        W_O = self.weights[of_all_heads if of_all_heads in self.weights else f"{path}.W_O.weight"]
-        if c.has_state(int(site.split(".")[1])):
-            if c.state_rule == "convolution":
-                self._convolution(call, path, y)
-            else:
-                self._state(call, path, y, W_O)
-        for head in range(0 if call.z else c.n_heads):
+        W_O = self.weights[f"{path}.W_O.weight"]
+        for head in range(c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
             shared = head if groups is None else head * groups // c.n_heads
             of_group = slice(shared * d_head, (shared + 1) * d_head)
@@ -327,77 +321,6 @@ class Eager:
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after
-
-    def _state(self, call: Call, path: str, x: Tensor, W_O: Tensor) -> None:
-        """A state, token by token and head by head."""
-        c, delta = self.config, self.config.state_rule == "delta"
-        names = ("filters", "rate", "bias", "norm.weight") + (() if delta else ("skip", "filter_bias"))
-        w = {name: self.weights[f"{path}.{name}"] for name in names}
-        (n_keys, n_heads), (d_key, d_value) = c.state_heads, c.state_dims
-        rows = {
-            letter: x @ self.weights[f"{path}.W_{letter}.weight"].T + self.weights.get(f"{path}.W_{letter}.bias", 0.0)
-            for letter in ("Q", "K", "V", "gate", "a", "b")[: None if delta else 5]
-        }
-        wide = torch.cat([rows["Q"], rows["K"], rows["V"]], dim=1)
-        mixed = torch.zeros_like(wide) if delta else w["filter_bias"].expand_as(wide).clone()
-        for i in range(len(x)):
-            for back in range(min(i + 1, c.state_kernel)):
-                mixed[i] += w["filters"][:, 0, c.state_kernel - 1 - back] * wide[i - back]
-        mixed = mixed / (1 + torch.exp(-mixed))
-        keys = n_keys * d_key
-        for head in range(n_heads):
-            of = head * n_keys // n_heads
-            q, k = (mixed[:, first + of * d_key : first + (of + 1) * d_key] for first in (0, keys))
-            if delta:
-                q, k = (part / (part.square().sum(1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
-            v = mixed[:, 2 * keys + head * d_value : 2 * keys + (head + 1) * d_value]
-            state, read = torch.zeros(d_key, d_value).double(), []
-            for i in range(len(x)):
-                softplus = math.log1p(math.exp(float(rows["a"][i, head] + w["bias"][head])))
-                if not delta:
-                    softplus = min(max(softplus, c.state_step_least or 0), c.state_step_most or math.inf)
-                state = state * math.exp(-math.exp(float(w["rate"][head])) * softplus)
-                if not delta:
-                    state = state + torch.outer(k[i], softplus * v[i])
-                    read.append(state.T @ q[i] + w["skip"][head] * v[i])
-                    continue
-                beta = 1 / (1 + math.exp(-float(rows["b"][i, head])))
-                state = state + torch.outer(k[i], beta * (v[i] - state.T @ k[i]))
-                read.append(state.T @ q[i] / math.sqrt(d_key))
-            z = torch.stack(read)
-            own, gate = (
-                slice(head * d_value, (head + 1) * d_value),
-                rows["gate"][:, head * d_value : (head + 1) * d_value],
-            )
-            call.z.append(z)
-            if not delta:
-                continue
-            normed = z / (z.square().mean(1, keepdim=True) + c.norm_eps).sqrt() * w["norm.weight"]
-            call.head_out.append(normed * gate / (1 + torch.exp(-gate)) @ W_O[:, own].T)
-
-        if not delta:
-            gated = torch.cat(call.z, dim=1) * rows["gate"] / (1 + torch.exp(-rows["gate"]))
-            for first in range(0, gated.shape[1], width := gated.shape[1] // n_keys):
-                group = gated[:, first : first + width]
-                group /= (group.square().mean(1, keepdim=True) + c.norm_eps).sqrt()
-            gated = gated * w["norm.weight"]
-            call.head_out += [
-                gated[:, first : first + d_value] @ W_O[:, first : first + d_value].T
-                for first in range(0, gated.shape[1], d_value)
-            ]
-
-    def _convolution(self, call: Call, path: str, x: Tensor) -> None:
-        """A short convolution, number by number; each tap is a head."""
-        w = self.weights
-        c, b, rows = (x @ w[f"{path}.W_{letter}.weight"].T + w.get(f"{path}.W_{letter}.bias", 0.0) for letter in "QKV")
-        for tap in range(self.config.state_kernel):
-            z = torch.zeros_like(rows)
-            for i in range(tap, len(x)):
-                z[i] = w[f"{path}.filters"][:, 0, -1 - tap] * b[i - tap] * rows[i - tap]
-                if tap == 0:
-                    z[i] += w.get(f"{path}.filter_bias", 0.0)
-            call.z.append(z)
-            call.head_out.append((c * z) @ w[f"{path}.W_O.matrix.weight"].T)
 
     def _bias(self, path: str, own: slice) -> Tensor | None:
         bias = self.weights.get(f"{path}.bias")

@@ -115,7 +115,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(shared_kv_d_ff=4), ["shared_kv_d_ff without kv_layers: give both, or leave it out"]),
     (dict(layer_scale=True), ["layer_scale=True: only one stack alone has it"]),
     (dict(value_norm=1), ["value_norm=1"]),
-    (dict(kv_layers=(0, 0)), ["kv_layers: only a decoder alone whose layers all have attention"]),
+    (dict(kv_layers=(0, 0)), ["kv_layers: only a decoder alone shares keys and values"]),
     (
         dict(kv_layers=(1, 1), n_encoder_layers=0, n_decoder_layers=2),
         ["kv_layers=[1, 1]: must have an entry for each of the 2"],
@@ -159,46 +159,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_window=4, sliding_layers=(1, 0), n_encoder_layers=0), ["sliding_layers=[1, 0]", "in order, from 0"]),
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
     (dict(attention_gate=2), ["attention_gate=2"]),
-    (dict(state_key_dim=4), ["state_key_dim without state_layers: give both"]),
-    (dict(state_kernel=0), ["state_kernel=0", "at least 1"]),
-    (dict(state_rule="sum"), ["state_rule='sum': choose one of 'delta', 'space'"]),
-    (
-        dict(state_kernel=3, state_rule="space"),
-        ["state_kernel without state_layers", "state_rule without state_layers"],
-    ),
-    (
-        dict(state_bias=True, state_step_least=0.1, state_step_most=0.2),
-        [f"{name} without state_layers: give both" for name in ("state_bias", "state_step_least", "state_step_most")],
-    ),
-    (
-        dict(state_layers=(0,), state_bias=True, state_step_least=0.1, state_step_most=0.2, n_encoder_layers=0),
-        [f"{name}: the layers of the delta rule" for name in ("state_bias", "state_step_least", "state_step_most")],
-    ),
-    (
-        dict(
-            state_layers=(0,),
-            state_rule="convolution",
-            state_key_heads=2,
-            state_value_dim=3,
-            state_step_least=0.1,
-            n_encoder_layers=0,
-        ),
-        [f"{name}: short convolutions" for name in ("state_key_heads", "state_value_dim", "state_step_least")],
-    ),
-    (
-        dict(state_layers=(0,), state_rule="convolution", state_kernel=65, n_encoder_layers=0),
-        ["state_kernel=65: of short convolutions at most 64"],
-    ),
-    (dict(state_step_least=0.2, state_step_most=0.1), ["state_step_least=0.2: must be below state_step_most"]),
-    (dict(state_step_least=-0.2), ["state_step_least=-0.2: must be above 0"]),
-    (dict(state_step_most=0.0), ["state_step_most=0.0: must be above 0"]),
-    (dict(state_layers=(0,)), ["state_layers: only a decoder alone has such layers, leave it out"]),
-    (dict(state_layers=(7,), n_encoder_layers=0), ["state_layers=[7]: must be numbers of layers in order, from 0 to"]),
-    (
-        dict(state_layers=(0,), state_key_heads=3, state_value_heads=4, n_encoder_layers=0),
-        ["state_value_heads=4 is not a multiple of state_key_heads=3", "choose state_key_heads from 1, 2, 4"],
-    ),
-    (dict(state_layers=(0,), state_value_dim=0, n_encoder_layers=0), ["state_value_dim=0", "at least 1"]),
     (dict(sinks="yes"), ["sinks='yes'"]),
     (dict(gate_limit=0.0, feedforward="gated"), ["gate_limit=0.0", "above 0"]),
     (dict(gate_limit=7.0), ["gate_limit=7.0", "this is an option of feedforward='gated', leave it out"]),
@@ -328,23 +288,6 @@ def test_json_round_trip() -> None:
     config = tiny.config(norm_order="pre", dropout=0.25, pad_id=None)
     assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert ModelConfig.from_dict(json.loads(str(config))) == config
-
-
-def test_options_of_states_are_read_under_their_old_names() -> None:
-    new = {
-        name: value for name, value in tiny.config("decoder-only", **tiny.HYBRID).to_dict().items() if value is not None
-    }
-    once = ("state_layers", "state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim", "state_kernel")
-    old = {name.replace("state_", "delta_") if name in once else name: value for name, value in new.items()}
-    assert len(set(old) - set(new)) == 6
-    assert ModelConfig.from_dict(old) == ModelConfig.from_dict(new)
-
-
-@pytest.mark.parametrize("name", ["xdelta_kernel", "delta_rule", "delta_layers"])
-def test_other_options_are_not_renamed(name: str) -> None:
-    options = tiny.config("decoder-only", **tiny.HYBRID).to_dict()
-    with pytest.raises(ConfigError, match=rf"Unknown option '{name}'"):
-        ModelConfig.from_dict({**options, name: (1,)})
 
 
 @pytest.mark.parametrize(("name", "nothing"), sorted(_GONE.items()))

@@ -123,39 +123,6 @@ GPT_OSS: dict[str, Any] = {
     "activation": "quick_gelu",
     "gate_limit": 0.4,
 }
-HYBRID: dict[str, Any] = {
-    **LLAMA,
-    "qk_norm": True,
-    "norm_offset": True,
-    "norm_eps": 1e-2,
-    "attention_gate": True,
-    "state_layers": (0,),
-    "state_key_heads": 3,
-    "state_value_heads": 6,
-    "state_key_dim": 5,
-    "state_value_dim": 7,
-}
-MAMBA2: dict[str, Any] = {
-    "d_ff": 1,
-    "positions": "none",
-    "norm_order": "pre",
-    "norm": "rms_norm",
-    "norm_eps": 1e-2,
-    "final_norm": True,
-    "bias": False,
-    "state_layers": (0, 1),
-    "state_rule": "space",
-    "state_key_heads": 2,
-    "state_key_dim": 5,
-}
-SHORT: dict[str, Any] = {  # short convolutions beside attention, as in LFM2
-    **LLAMA,
-    "qk_norm": True,
-    "norm_eps": 1e-2,
-    "state_layers": (0,),
-    "state_rule": "convolution",
-    "state_kernel": 3,
-}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

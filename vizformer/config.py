@@ -31,9 +31,23 @@ _GONE: Mapping[str, Any] = {
     "latent_dim": None,
     "latent_query_dim": None,
     "latent_value_dim": None,
+    "state_layers": None,
+    "state_rule": "delta",
+    "state_key_heads": None,
+    "state_value_heads": None,
+    "state_key_dim": None,
+    "state_value_dim": None,
+    "state_kernel": 4,
+    "state_bias": False,
+    "state_step_least": None,
+    "state_step_most": None,
+    "delta_layers": None,
+    "delta_key_heads": None,
+    "delta_value_heads": None,
+    "delta_key_dim": None,
+    "delta_value_dim": None,
+    "delta_kernel": 4,
 }
-# The options that were called delta_... when there was one rule only.
-_ONCE_DELTA = ("layers", "key_heads", "value_heads", "key_dim", "value_dim", "kernel")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +90,6 @@ class ModelConfig(Options):
             self, disentangled="none", disentangled_furthest=None, disentangled_norm=False, disentangled_shared=False
         )
 
-    def without_states(self) -> "ModelConfig":
-        """The same options with attention in every layer."""
-        usual: dict[str, Any] = {one.name: one.default for one in fields(self) if one.name in self.state_options}
-        return replace(self, state_layers=None, **usual)
-
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -90,8 +99,6 @@ class ModelConfig(Options):
 
         Options that are no longer there are left out where they did nothing, and refused by name otherwise.
         """
-        renamed = {f"delta_{one}": now for one in _ONCE_DELTA if (now := f"state_{one}") not in options}
-        options = {renamed.get(name, name): value for name, value in options.items()}
         if lost := sorted(name for name, nothing in _GONE.items() if options.get(name, nothing) != nothing):
             raise ConfigError(
                 "This version no longer has the options {names}, which this model needs. Take the version of VizFormer that "

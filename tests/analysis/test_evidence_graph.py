@@ -70,8 +70,6 @@ def test_a_value_is_the_sum_of_what_was_written_into_its_row(name):
     checkpoint, trace = traced(name)
     for site in trace.sites:
         record = trace[site]
-        if record.gates is not None:
-            continue
         written = value_writers(checkpoint, trace, site, 1, 2)
         np.testing.assert_allclose(written.vectors.sum(0), record.v[record.kv_head(1), 2].double(), atol=1e-5)
 

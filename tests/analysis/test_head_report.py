@@ -23,7 +23,6 @@ from tests import tiny
 from tests.checkpoints import folders
 from vizformer import load
 from vizformer.analysis import head_maps, kinds, logit_attribution
-from vizformer.analysis.circuits import compositions, copying_scores, eigenvalues
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts, worker
 from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
@@ -34,7 +33,7 @@ from vizformer.analysis.corpus_heads.report_file import read_report, write_repor
 from vizformer.analysis.corpus_heads.running import GROUP
 from vizformer.analysis.corpus_heads.sums import CORNER
 from vizformer.analysis.masks.runs import rerun
-from vizformer.errors import TraceError, VizformerError
+from vizformer.errors import VizformerError
 from vizformer.jobs import worker as jobs
 
 TEXTS = (
@@ -501,59 +500,6 @@ def test_the_effect_on_the_logit_is_the_heads_own_term_of_the_next_token(name):
                 values += [term.value for term in terms if (term.part, term.place, term.head) == ("head", site, head)]
             assert found.mean["logit_effect"][layer, head] == pytest.approx(np.mean(values), abs=1e-6)
             assert found.spread["logit_effect"][layer, head] == pytest.approx(np.std(values), abs=1e-6)
-
-
-def test_of_a_hybrid_the_circuits_of_the_heads_with_a_softmax_are_known():
-    checkpoint = tiny.checkpoint(
-        "decoder-only", vocab_size=320, **{**tiny.HYBRID, "state_layers": (1,)}, n_decoder_layers=3
-    )
-    copying, composed = copying_scores(checkpoint), compositions(checkpoint)
-    there = np.array([[True] * 4 + [False] * 2, [False] * 6, [True] * 4 + [False] * 2])
-    assert (np.isfinite(copying) == there).all()
-    assert composed.places == [(layer, head) for layer in (0, 2) for head in range(4)]
-    assert np.isfinite(composed.scores["Q"][:4, 4:]).all()
-    values = eigenvalues(checkpoint, 2, 3)
-    assert copying[2, 3] == pytest.approx(values.sum().real / np.abs(values).sum())
-    with pytest.raises(TraceError, match=r"decoder\.1\.self has a state"):
-        eigenvalues(checkpoint, 1, 0)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [tiny.MAMBA2, {**tiny.SHORT, "state_layers": (0, 1)}],
-    ids=["state", "convolution"],
-)
-def test_a_model_of_whose_heads_no_copying_is_known_has_a_report(options):
-    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **options)
-    corpus = Corpus.of(TEXTS[:3])
-    found = head_report(checkpoint, corpus).kinds["decoder"]
-    assert np.isnan(found.mean["copying"]).all()
-    assert np.isfinite(found.mean["entropy"]).all()
-    on = head_on_passage(checkpoint, corpus.passages[0], "decoder", 1, 1, "entropy")
-    assert {name: len(rows) for name, rows in on.vectors.items()} == dict.fromkeys("QKVO", len(on.queries))
-
-
-def test_layers_may_have_different_numbers_of_heads():
-    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **tiny.HYBRID)
-    corpus, report = Corpus.of(TEXTS), head_report(checkpoint, Corpus.of(TEXTS))
-    found = report.kinds["decoder"]
-    assert found.layer_heads == ((6, 3), (4, 2))
-    assert [(row["layer"], row["head"], row["group"]) for row in report.rows()] == [
-        *((0, head, head // 2) for head in range(6)),
-        *((1, head, head // 2) for head in range(4)),
-    ]
-    there = np.array([[True] * 6, [True] * 4 + [False] * 2])
-    for name in ("entropy", "first", "induction_repeated", "positional", "beside_sinks", "logit_effect"):
-        assert (np.isfinite(found.mean[name]) == there).all(), name
-    assert (found.largest.sum(2) == np.where(there, found.largest[0, 0].sum(), 0)).all()
-    assert (found.nearest[~there] == -1).all()
-    assert set(found.nearest[there]) <= {-1, *np.flatnonzero(there.ravel())}
-
-    record = checkpoint.trace(corpus.passages[0].text)["decoder.1.self"]
-    assert found.mean["entropy"][1, 3] == pytest.approx(
-        np.mean([_entropy(checkpoint, passage, 3) for passage in corpus.passages]), abs=1e-5
-    )
-    assert record.n_heads == 4
 
 
 def _entropy(checkpoint, passage, head):

@@ -49,9 +49,6 @@ MODELS = {
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
-    "hybrid": ("decoder-only", tiny.HYBRID),
-    "mamba2": ("decoder-only", tiny.MAMBA2),
-    "convolution": ("decoder-only", {**tiny.SHORT, "state_bias": True}),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),
     "bert": ("encoder-only", tiny.BERT),
     "modernbert": ("encoder-only", tiny.MODERNBERT),
@@ -257,7 +254,7 @@ def test_keys_and_neurons_sum_to_their_head_and_network(name):
     config = checkpoint.model.config
     for kind in ("self", "cross"):
         terms = [term for term in found.terms if term.part == "head" and term.place.endswith(kind)]
-        assert found.heads(kind).shape == ((2, config.most_heads) if terms else (0, 0))
+        assert found.heads(kind).shape == ((2, config.n_heads) if terms else (0, 0))
         written = [value for value in found.heads(kind).ravel().tolist() if value]  # some layers have fewer heads
         assert written == [term.value for term in terms if term.value]  # layer by layer
 

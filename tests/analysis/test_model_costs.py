@@ -152,31 +152,6 @@ def test_a_forward_multiplies_as_often_as_pytorch_counts(options: dict[str, obje
     assert counter.get_total_flops() // 2 == forward_pass(config, n).total
 
 
-@pytest.mark.parametrize("layers", [(0,), (1,), (0, 2), (0, 1, 2)])
-@pytest.mark.parametrize("options", [tiny.HYBRID, tiny.MAMBA2, tiny.SHORT], ids=["delta", "space", "convolution"])
-def test_layers_that_keep_a_state_are_counted_as_they_are(layers: tuple[int, ...], options: dict) -> None:
-    config, n = tiny.config("decoder-only", **{**options, "state_layers": layers, "n_decoder_layers": 3}), 9
-    model = Transformer(config).eval().requires_grad_(False)
-    cost, cache = model_cost(config, n), Cache()
-    assert cost.total == count_parameters(config)
-    matrices = [
-        weight.numel()
-        for name, weight in model.named_parameters()
-        if ".self_attention." in name and weight.dim() > 1 and (options is not tiny.SHORT or "filters" not in name)
-    ]
-    assert cost.forward.projections == n * sum(matrices)
-    # Through the states of all heads four times, or three, where nothing is read before it is written.
-    state = 4 * 6 * 5 * 7 if options is tiny.HYBRID else 3 * config.n_heads * 5 * config.d_head
-    state = (3 + 2) * config.d_model if options is tiny.SHORT else state  # the filter and two gates
-    attention = 2 * n * config.n_heads * config.d_head
-    assert cost.forward.attention == n * (len(layers) * state + (3 - len(layers)) * attention)
-    with torch.inference_mode():
-        model.decode(torch.arange(n)[None] % 5 + 4, cache=cache)
-    assert 4 * cost.kv_numbers == cache.nbytes
-    grows = 2 * config.kv_heads * config.d_head
-    assert cost.kv_numbers_per_token == (3 - len(layers)) * grows
-
-
 def test_the_training_of_gpt3_costs_what_its_authors_print() -> None:
     gpt3 = BY_PRESET["gpt3-175b"]
     found = model_cost(gpt3.config, 2048)

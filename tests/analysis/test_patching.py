@@ -10,7 +10,7 @@ import torch
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.causes.ablation import Part, by_head, sweep
+from vizformer.analysis.causes.ablation import Part, sweep
 from vizformer.analysis.causes.batches import patched_logits
 from vizformer.analysis.causes.part_outputs import Listener
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
@@ -331,33 +331,3 @@ def test_what_heard_raises_ends_the_patching_and_nothing_is_left_behind() -> Non
     patch_runs(checkpoint, pair, "heads", "decoder")
     assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
     assert all(parameter.grad is None for parameter in checkpoint.model.parameters())
-
-
-@pytest.mark.parametrize(
-    ("options", "n_heads"),
-    [(tiny.HYBRID, [6, 4]), ({**tiny.SHORT, "state_layers": (1,)}, [4, 3])],
-    ids=["delta", "taps"],
-)
-def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n_heads: list[int]) -> None:
-    """In the tables of patches, and of the effects of parts."""
-    checkpoint = tiny.checkpoint("decoder-only", **options)
-    pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in (CLEAN, CORRUPTED)), 2, 11, 13)
-    heads = [pair.clean[site].n_heads for site in pair.clean.sites]
-    assert heads == n_heads
-    effects = sweep(checkpoint, pair.clean, 2, 11, loss=False)
-    patched = patch_runs(checkpoint, pair, "heads", "decoder")
-    positions = patch_runs(checkpoint, pair, "heads_by_position", "decoder")
-    tables = [
-        patched.recovered,
-        patched.estimate,
-        positions.recovered[..., 0],
-        by_head({one.part: one.divergence for one in effects}, "decoder"),
-    ]
-    for table in tables:
-        assert [np.flatnonzero(np.isfinite(row)).tolist() for row in table] == [list(range(n)) for n in heads]
-    for layer, head in ((0, heads[0] - 1), (1, 0), (1, heads[1] - 1)):
-        patch = patch_of(pair, "heads", "decoder", (layer, head))
-        assert patched_alone(checkpoint, pair, patch) == pytest.approx(patched.recovered[layer, head], abs=1e-5)
-    assert np.isfinite([patched.error, patched.mean_error, patched.agreement]).all()
-    with pytest.raises(TraceError, match="no cell"):
-        patch_of(pair, "heads", "decoder", (1, 4))

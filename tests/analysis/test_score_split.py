@@ -13,9 +13,7 @@ from vizformer.model import Cell, Edit
 
 
 def sites(trace) -> list[str]:
-    """Those with scores, which the delta rule has not."""
-    found = [site_name(kind, layer) for kind in kinds(trace) for layer in range(2)]
-    return [site for site in found if trace[site].gates is None]
+    return [site_name(kind, layer) for kind in kinds(trace) for layer in range(2)]
 
 
 def a_split(checkpoint, trace, site, **options):

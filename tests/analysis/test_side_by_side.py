@@ -71,29 +71,6 @@ def test_divergences_are_means_of_plain_loops_over_the_rows(architecture, monkey
     assert found.max() > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("options", "n_heads"),
-    [(tiny.HYBRID, [6, 4]), (tiny.SHORT, [3, 4]), ({**tiny.SHORT, "state_layers": (0, 1)}, [3, 3])],
-    ids=["delta", "taps", "taps only"],
-)
-def test_layers_with_other_numbers_of_heads_are_compared_as_they_are(options, n_heads):
-    """By the shares of a signed map; a head that a layer does not have has no number, and its maps are empty."""
-    runs = on_two_texts(made(**options))
-    assert runs.shape("decoder") == (2, max(n_heads))
-    assert runs.whole_shape("decoder")
-    found = head_divergences(runs, "decoder")
-    assert [int(np.isfinite(row).sum()) for row in found] == n_heads
-    for layer, n in enumerate(n_heads):
-        site = f"decoder.{layer}.self"
-        one, two = (trace[site].shares(n - 1).numpy().astype(float) for trace in (runs.trace, runs.other))
-        rows = [by_loops(one[row], two[row]) for row in range(1, 5)]
-        assert found[layer, n - 1] == pytest.approx(np.mean(rows), abs=1e-6)
-        for head in range(n, max(n_heads)):
-            pair = head_pair(runs, "decoder", layer, head)
-            assert not pair.first.any()
-            assert np.isnan(pair.divergence).all()
-
-
 def test_a_run_beside_itself_differs_nowhere_and_rows_without_a_key_in_common_by_one_bit():
     from vizformer.analysis.side_by_side.heads import divergence
 

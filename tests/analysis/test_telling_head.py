@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests import tiny
 from tests.bundled import load
 from vizformer.analysis import kinds
 from vizformer.analysis.heads.telling_head import find_telling_head, telling, words_to_look_at
@@ -54,14 +53,3 @@ def test_where_there_is_no_other_word_no_head_is_singled_out() -> None:
     assert telling(weights, np.array([True, False, True])) is None
     assert telling(np.ones((1, 2, 3), dtype=np.float32), np.zeros(3, dtype=bool)) is None
     assert not words_to_look_at(load("stories").trace("a b").tokens["decoder"], 1)[:2].any()
-
-
-@pytest.mark.parametrize("options", [tiny.HYBRID, tiny.SHORT], ids=["state", "convolution"])
-def test_of_a_hybrid_a_head_with_a_softmax_is_shown(options):
-    checkpoint = tiny.checkpoint("decoder-only", **options)
-    found = find_telling_head(checkpoint.trace("I have a cat and a dog."), "decoder", 6)
-    assert (found.layer, found.among_some) == (1, True)
-    alone = find_telling_head(
-        tiny.checkpoint("decoder-only", **tiny.MAMBA2).trace("I have a cat and a dog."), "decoder", 6
-    )
-    assert not alone.among_some

@@ -76,13 +76,10 @@ def test_a_saved_trace_answers_as_the_one_in_memory(name: str, tmp_path: Path) -
 MORE: dict[str, Any] = {
     **KINDS_OF_MODEL,
     "terms for distances": ("encoder-only", tiny.DEBERTA),
-    "delta rule": ("decoder-only", tiny.HYBRID),
     "shared keys": ("decoder-only", tiny.SHARED_KEYS),
     "gemma4": ("decoder-only", tiny.GEMMA4),
     "gemma4 small": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
-    "state space": ("decoder-only", tiny.MAMBA2),
-    "short convolution": ("decoder-only", tiny.SHORT),
     "sinks": ("encoder-decoder", {"sinks": True}),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),
 }

@@ -18,8 +18,6 @@ def test_the_cache_grows_on_what_is_fixed() -> None:
     assert figure.layout.yaxis.ticksuffix == " KiB"
     assert figure.layout.shapes[0].x0 == 1
     assert len(figures.cache_growth(nbytes).data) == 1
-    kept = figures.cache_growth(nbytes, 2048, of_source=False)
-    assert kept.data[0].name == "what the layers without a softmax keep"
     assert figures.cache_growth(np.array([100, 120])).layout.yaxis.ticksuffix == " B"
     with pytest.raises(ValueError, match="do not fit 5000 fixed ones"):
         figures.cache_growth(nbytes, 5000)

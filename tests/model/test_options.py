@@ -19,11 +19,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gemma2": tiny.GEMMA2,
     "granite": tiny.GRANITE,
     "gpt-oss": tiny.GPT_OSS,
-    "hybrid": tiny.HYBRID,
-    "mamba2": tiny.MAMBA2,
-    "convolution": tiny.SHORT,
-    "convolution with biases": {**tiny.SHORT, "state_layers": (0, 1), "state_bias": True, "state_kernel": 6},
-    "convolution of one token": {**tiny.SHORT, "state_kernel": 1, "norm_order": "post"},
     "umt5": {**tiny.T5, "relative_in_layers": True, "norm_order": "post"},
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
@@ -82,16 +77,7 @@ def test_what_each_option_adds() -> None:
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
     assert count(attention_gate=True) == plain + 2 * 16 * 16
-    delta = count(state_layers=(0,), state_key_heads=1, state_value_heads=3, state_key_dim=5, state_value_dim=7)
-    own = 16 * (5 + 5 + 21 + 21 + 3 + 3) + (5 + 5 + 21) * 4 + 3 + 3 + 7 + 21 * 16
-    assert delta == plain - 16 * 4 * (4 + 2 + 2 + 4) + own
-    space = count(state_layers=(0,), state_rule="space", state_key_heads=1, state_key_dim=5)
-    own = 16 * (5 + 5 + 16 + 16 + 4) + (5 + 5 + 16) * (4 + 1) + 4 + 4 + 4 + 16 + 16 * 16
-    assert space == plain - 16 * 4 * (4 + 2 + 2 + 4) + own
     assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
-    short = dict(state_layers=(0,), state_rule="convolution", state_kernel=3)
-    assert count(**short) == plain - 16 * 4 * (4 + 2 + 2 + 4) + 4 * 16 * 16 + 3 * 16
-    assert count(**short, state_bias=True) == count(**short) + 4 * 16 + 16
     assert count(sinks=True) == plain + 2 * 4
     assert count(gate_limit=1.0) == plain
 

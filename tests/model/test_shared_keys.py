@@ -74,7 +74,6 @@ def test_the_steps_say_whose_keys_they_are(checkpoint: Any) -> None:
         ({"sliding_window": 3, "sliding_layers": (0,)}, "alike in sliding_layers"),
         ({"qk_norm_layers": (0, 1, 2)}, "alike in sliding_layers, wide_layers and qk_norm_layers"),
         ({"rope_layers": (1, 2, 3)}, "turn alike"),
-        ({"state_layers": (0,)}, "only a decoder alone"),
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, Any], said: str) -> None:

@@ -6,7 +6,6 @@ import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import vizformer as vf
-from tests import tiny
 from vizformer.analysis import TraceNumbers
 from vizformer.errors import TraceError
 from vizformer.model import trace_file
@@ -161,23 +159,6 @@ def test_a_file_that_does_not_hold_together_is_refused_in_words(name: str, writt
         opened_after(written, change, tmp_path)
     assert "changed.safetensors cannot be shown as a trace" in str(refused.value)
     assert len(str(refused.value)) < 400
-
-
-@pytest.mark.parametrize(("options", "rule"), [(tiny.HYBRID, "delta"), (tiny.MAMBA2, "space")], ids=["delta", "space"])
-def test_a_trace_says_by_which_rule_a_state_is_written(options: dict[str, Any], rule: str, tmp_path: Path) -> None:
-    trace, site = tiny.checkpoint("decoder-only", **options).trace("The cats"), "decoder.0.self"
-    trace.save(tmp_path / "state.safetensors")
-    before = opened_after(tmp_path / "state.safetensors", left_out("state_rules"), tmp_path)  # as it was written once
-    for opened in (trace_file.open_trace(tmp_path / "state.safetensors"), before):
-        assert opened[site].gates.rule == rule
-        assert torch.equal(opened[site].pattern(0), trace[site].pattern(0))
-    wrong = [put("state_rules", json.dumps({site: other})) for other in ("sum", [rule], None)]
-    change = shaped(f"{site}.skip", 6) if rule == "delta" else left_out(f"{site}.skip")
-    for one in (*wrong, change):
-        with pytest.raises(TraceError, match=f"the rule of the state at {site} does not fit its tensors"):
-            opened_after(tmp_path / "state.safetensors", one, tmp_path)
-    with pytest.raises(TraceError, match="lack state_rules"):
-        opened_after(tmp_path / "state.safetensors", put("state_rules", "[1]"), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["q", "k", "v", "bias"])

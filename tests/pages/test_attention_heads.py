@@ -3,15 +3,12 @@
 import json
 import threading
 
-import numpy as np
 import pytest
 
 from tests import tiny
 from tests.bundled import load
 from vizformer.analysis import kinds
-from vizformer.analysis.heads.maps import records_of
 from vizformer.analysis.heads.telling_head import find_telling_head
-from vizformer.analysis.heads.trace_heads import TraceHeads
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import followed_work, head_pictures, long_forward, server_folder
 from vizformer.web.catalogue.long_work import WORK
@@ -222,8 +219,6 @@ def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
     ("options", "weights", "scores"),
     [
         (tiny.GPT_OSS, "less the share of the head's sink", "before the softmax."),
-        (tiny.HYBRID, "the shares of |M|", "M itself, with its sign."),
-        (tiny.SHORT, "in a layer that has none the shares of |M|", "M itself, with its sign."),
     ],
 )
 def test_what_the_numbers_are_is_said_of_other_mixers(open_app, tmp_path, monkeypatch, options, weights, scores):
@@ -232,10 +227,3 @@ def test_what_the_numbers_are_is_said_of_other_mixers(open_app, tmp_path, monkey
     said = heads(open_app(PAGE, model="models/mixer", text="a cat"))["words"]
     assert weights in said["weights_hint"]
     assert said["scores_hint"].endswith(scores)
-
-
-def test_the_measures_of_a_head_that_its_layer_has_not_are_no_numbers():
-    trace = tiny.checkpoint("decoder-only", **tiny.HYBRID).trace("a cat")
-    found = TraceHeads(records_of(trace, "decoder"))
-    measured = [found.small(layer)[1]["own"] for layer in range(2)]
-    assert [int(np.isfinite(one).sum()) for one in measured] == [6, 4]

@@ -8,8 +8,6 @@ from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
 from tests.components.test_mount import sent
 from tests.pages.reading import opens_well, said
-from tests.pages.test_path import PAGE as PATH
-from tests.pages.test_path import drawn
 from tests.refs import stamped
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import model_cache, server_folder
@@ -56,9 +54,6 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("encoder-decoder", norm_order="none"), root / "no-norms")
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
     save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
-    save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
-    save(tiny.checkpoint("decoder-only", **tiny.MAMBA2), root / "mamba2")
-    save(tiny.checkpoint("decoder-only", **tiny.SHORT), root / "short-convolution")
     save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT, layer_input_dim=5), root / "two-widths")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA3N_SHORT), root / "streams")
@@ -100,43 +95,6 @@ def test_every_page(open_app, model, locale):
     app = open_app(ATTENTION, locale=locale, **link(model))
     for page, part in pages[locale == "zh-CN" :: 2]:  # every second one: the texts of both languages have tests
         opens_well(app, page, **link(model, part=part, site="cross", layer=1, head=1, query=1))
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-@pytest.mark.parametrize(("model", "head"), [("hybrid", 5), ("mamba2", 3), ("short-convolution", 2)])
-def test_every_page_with_a_state_in_a_layer(open_app, locale, model, head):
-    """What has no meaning without a softmax says so in one sentence; all else opens."""
-    pages = list(places())
-    app, said_so = open_app(ATTENTION, locale=locale, **link(model)), 0
-    for page, part in pages[locale == "zh-CN" :: 2]:
-        app.switch_page(page)
-        for name, value in link(model, part=part, layer=0, head=head, query=1).items():
-            app.query_params[name] = str(value)
-        app.run()
-        assert not app.exception, (page, part)
-        assert all("softmax" in error.value for error in app.error), (page, part, [one.value for one in app.error])
-        said_so += len(app.error)
-    assert said_so > 2
-
-
-def test_a_model_without_a_softmax_keeps_the_other_stations_of_the_path(open_app):
-    app = open_app(PATH, **link("mamba2"))
-    assert not app.exception
-    assert not app.error
-    names = [station["name"] for station in drawn(app)["stations"]]
-    assert names == ["machine", "tokens", "rows", "layer", "writing", "loss"]
-
-
-@pytest.mark.parametrize(("page", "part", "asked"), [("heads", "groups", 0)])
-def test_no_attention_is_counted_where_there_is_none(open_app, page, part, asked):
-    """One note in the place of its costs, and no question about them; that on training stays."""
-    app = open_app(f"pages/learn/{page}.py", **link("mamba2", part=part))
-    assert not app.exception
-    assert not app.error
-    assert [one.value for one in app.caption if "No layer of this model has attention" in one.value]
-    assert "more multiplications than the feed-forward" not in said(app)
-    assert len(app.radio) + len(app.number_input) == asked
 
 
 @pytest.mark.sample(3)

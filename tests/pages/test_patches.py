@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 
-from tests import tiny
 from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
 from vizformer.analysis import attribution_patches, patch_of, patch_runs, prompt_pair
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES
-from vizformer.checkpoints import save
 from vizformer.model import Edit
-from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
@@ -278,17 +275,3 @@ def test_the_layer_whose_cell_brings_back_most_is_shown_where_nobody_chose(open_
     app = open_app(PAGE, **link, layer=0, dials=dials(what="heads_by_position"))
     assert app.selectbox(key="view.layer").value == 0
     assert not any("Shown is layer" in box.value for box in app.caption)
-
-
-@pytest.mark.parametrize("settings", [dict(what="heads"), dict(way="set", over="zero", set="own")])
-def test_a_head_that_its_layer_does_not_have_is_an_empty_cell(open_app: Open, monkeypatch, tmp_path, settings) -> None:
-    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    save(tiny.checkpoint("decoder-only", **tiny.HYBRID), tmp_path / "hybrid")
-    link = dict(model="models/hybrid", text="The cats are here", second="The dogs are here")
-    app = open_app(PAGE, **link, dials=dials(cell="1.5", **settings))
-    if "set" in settings:
-        app.text_area(key="what_if.set.own").set_value("clean\nThe cats are here\nThe dogs are here").run()
-    assert not app.exception
-    assert not app.error
-    shown = maps(app)[0]["values"]
-    assert [sum(value is not None for value in row) for row in shown] == [6, 4]

@@ -98,8 +98,7 @@ def _same_stream(trace: Trace, stack: str, states: tuple[torch.Tensor, ...], tol
 
 def _same_maps(trace: Trace, stack: str, kind: str, maps: tuple[torch.Tensor, ...], tolerance: float) -> None:
     sites = [site for site in trace.sites if site.startswith(f"{stack}.") and site.endswith(f".{kind}")]
-    records = [trace[site] for site in sites if trace[site].gates is None]  # a state has no maps there
-    for record, of_layer in zip(records, maps, strict=True):
+    for record, of_layer in zip((trace[site] for site in sites), maps, strict=True):
         for head in range(of_layer.shape[1]):
             same_rows(record.pattern(head), of_layer[0, head], tolerance)
 

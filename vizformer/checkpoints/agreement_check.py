@@ -190,9 +190,7 @@ def _stream(trace: Trace, stack: str, states: tuple[Tensor, ...]) -> float:
 
 
 def _maps(trace: Trace, stack: str, kind: str, maps: tuple[Tensor, ...]) -> float:
-    """Of the layers that have a softmax: of the others `transformers` tells no maps."""
-    found = (trace[site] for site in trace.sites if site.startswith(f"{stack}.") and site.endswith(f".{kind}"))
-    records = [record for record in found if record.gates is None]
+    records = [trace[site] for site in trace.sites if site.startswith(f"{stack}.") and site.endswith(f".{kind}")]
     return max(
         (
             _apart(record.pattern(head), of_layer[0, head])

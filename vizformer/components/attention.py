@@ -31,9 +31,9 @@ CELLS: Mapping[str, str] = _WORDS["cells"]  # what is said of cells, by every pi
 ENGLISH: Mapping[str, str] = {**CELLS, **_WORDS["more"]}
 
 
-def texts_of(*, sinks: bool, with_states: bool) -> dict[str, str]:
-    """`ENGLISH`, with what the numbers are in a model whose heads have sinks or that has layers that keep a state."""
-    return {**ENGLISH, **(_WORDS["of_sinks"] if sinks else {}), **(_WORDS["of_states"] if with_states else {})}
+def texts_of(*, sinks: bool) -> dict[str, str]:
+    """`ENGLISH`, with what the numbers are in a model whose heads have sinks."""
+    return {**ENGLISH, **(_WORDS["of_sinks"] if sinks else {})}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
-from vizformer.explain.convolution_steps import convolution_head_steps, gather_convolution
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
@@ -21,7 +20,6 @@ from vizformer.explain.qk_norms import qk_norm_steps, value_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
-from vizformer.explain.state_steps import gather_state, state_head_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
 from vizformer.model.trace import Trace
@@ -34,15 +32,6 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
 
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
-    gates = trace[site].gates
-    if gates is not None and gates.rule == "convolution":
-        of_taps = gather_convolution(checkpoint, trace, site, head, query)
-        steps = convolution_head_steps(of_taps, _input(of_taps), *_source(of_taps))
-        return [_marked(step, of_taps) if _set_by_hand(step.key, of_taps) else step for step in steps]
-    if gates is not None:
-        of_state = gather_state(checkpoint, trace, site, head, query)
-        steps = state_head_steps(of_state, _input(of_state), *_source(of_state))
-        return [_marked(step, of_state) if _set_by_hand(step.key, of_state) else step for step in steps]
     o = gather(checkpoint, trace, site, head, query)
     made = [*_projections(o), *qk_norm_steps(o), *value_norm_steps(o), *rotation_steps(o)]
     steps = [_input(o), *made, *weight_steps(o), *mixing_steps(o)]

@@ -73,7 +73,6 @@ def is_causal(record: AttentionRecord, head: int) -> bool:
 
 def linear_attention(record: AttentionRecord, head: int) -> LinearAttention:
     """The head with phi instead of the softmax, computed both ways."""
-    record.require_softmax()
     kv = record.kv_head(head)
     causal = is_causal(record, head)
     q, k, v = float64(record.q[head]), float64(record.k[kv]), float64(record.v[kv])

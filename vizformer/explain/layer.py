@@ -15,7 +15,6 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, set_cells, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
-from vizformer.explain.convolution_steps import convolution_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.layer_input import layer_input_sublayer
@@ -23,15 +22,12 @@ from vizformer.explain.mlm_head import mlm_head_steps, projection_step
 from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, slowing
-from vizformer.explain.state_steps import state_sublayer
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.streams import correct_steps, laurel_steps, predict_steps, second_stream
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model import mixing
 from vizformer.model.input_check import row_at
-from vizformer.model.short_convolution import ShortConvolution
-from vizformer.model.state_layers import StateLayer
 from vizformer.model.trace import Trace
 
 
@@ -53,24 +49,19 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)] if block.streams is None else predict_steps(model, block, trace, layer)
     middle = f"{layer}.{block.attention_sum}"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
-    if isinstance(block.self_attention, StateLayer):
-        steps += state_sublayer(at, block.self_attention, f"{layer}.self")
-    elif isinstance(block.self_attention, ShortConvolution):
-        steps += convolution_sublayer(at, block.self_attention, f"{layer}.self")
-    else:
-        turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
-        distances = position_bias(model, stack, int(number)) or distance_terms(model, stack, int(number), len(at.x))
-        steps += attention_sublayer(
-            at,
-            block.self_attention,
-            f"{layer}.self",
-            None,
-            turns,
-            distances,
-            None if turns is None else slowing(model.config, int(number)),
-            model.config.theta(int(number)),
-            None if (of := model.config.kv_layer(int(number))) == int(number) else (module.layers[of], f"{stack}.{of}"),
-        )
+    turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
+    distances = position_bias(model, stack, int(number)) or distance_terms(model, stack, int(number), len(at.x))
+    steps += attention_sublayer(
+        at,
+        block.self_attention,
+        f"{layer}.self",
+        None,
+        turns,
+        distances,
+        None if turns is None else slowing(model.config, int(number)),
+        model.config.theta(int(number)),
+        None if (of := model.config.kv_layer(int(number))) == int(number) else (module.layers[of], f"{stack}.{of}"),
+    )
     if block.laurel is not None:
         at = Sublayer(trace, block.around("self"), "laurel", middle, f"{layer}.mid", before)
         steps += laurel_steps(at, block.laurel)
@@ -127,13 +118,12 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     """Queries and keys are set by hand after norm and rotation: in the last of the steps that change them."""
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
-    turned, normed, one_by_one = (f"{kind}.{last}" in keys for last in ("turned", "normed", "convolved"))
+    turned, normed = (f"{kind}.{last}" in keys for last in ("turned", "normed"))
     of_size_one = f"{kind}.v_normed" in keys
     tensors = {
         "input": [] if kind else [f"{layer}.pre"],
         "packed": []
-        if one_by_one
-        or ((turned or normed) and of_size_one)  # of a layer that keeps a state, whose q, k and v have a step each
+        if (turned or normed) and of_size_one
         else [f"{site}.v"]
         if turned or normed
         else [f"{site}.{name}" for name in ("qk" if of_size_one else "qkv")],

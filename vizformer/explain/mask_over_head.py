@@ -74,7 +74,6 @@ class Masked:
 
 def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = None) -> Masked:
     """The attention of a head with `mask` in place of its own; None keeps its own."""
-    record.require_softmax()
     q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
     shape = (q.shape[0], k.shape[0])
     position = None if record.position_bias is None else record.position_bias[head]

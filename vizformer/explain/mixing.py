@@ -16,8 +16,8 @@ from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REP
 from vizformer.messages import N_
 
 
-def mixing_steps(o: Operands, opened: Step | None = None) -> Iterator[Step]:
-    """From z to the residual stream; `opened` is the step of the gate, where it is not a sigmoid of the query's row."""
+def mixing_steps(o: Operands) -> Iterator[Step]:
+    """From z to the residual stream."""
     i, h, after = o.query, o.head, o.site.around.after
     W_O = o.site.attention.W_O
     weight = o.head_rows(W_O)
@@ -45,7 +45,7 @@ def mixing_steps(o: Operands, opened: Step | None = None) -> Iterator[Step]:
         ),
         contraction=Contraction(o.pattern[None], o.v),
     )
-    yield from _gate_step(o, make) if opened is None else [opened]
+    yield from _gate_step(o, make)
     yield make(
         "head_out",
         N_("The head's share of the output"),

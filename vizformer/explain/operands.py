@@ -370,7 +370,6 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     """The operands of one head and query."""
     found = find_site(checkpoint, trace, site)
     record = trace[site]
-    record.require_softmax()
     record.scores(head)  # raises where there is no such head
     n_q = int(record.q.shape[1])
     query = row_at(query, n_q)

@@ -41,8 +41,6 @@ class Site:
 
 def _sizes(config: ModelConfig, layer: int) -> tuple[int, int, int]:
     """Heads, width of a query, and heads of keys, of a layer."""
-    if config.has_state(layer):
-        return config.state_heads[1], config.state_dims[0], config.state_heads[1]
     own = config.of_layer(layer)
     return own.n_heads, own.d_head, own.kv_heads
 

@@ -11,22 +11,15 @@ _PATTERNS = ("/", "", "x", ".")
 _UNITS = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
-def cache_growth(
-    nbytes: NDArray[np.integer], fixed: int = 0, *, of_source: bool = True, at: int | None = None, title: str = ""
-) -> Figure:
-    """Draws the bytes of the KV cache after each new token; `fixed` of them do not grow: they belong to the source, or where
-    there is none (not `of_source`) to layers that keep a state or the last rows of a convolution."""
+def cache_growth(nbytes: NDArray[np.integer], fixed: int = 0, *, at: int | None = None, title: str = "") -> Figure:
+    """Draws the bytes of the KV cache after each new token; `fixed` of them do not grow: they belong to the source."""
     words = texts()
     values = np.asarray(nbytes, dtype=np.int64)
     if values.ndim != 1 or not len(values) or values.min() < fixed:
         raise ValueError(f"the bytes of {values.shape} steps do not fit {fixed} fixed ones")
     unit, name = next((size, name) for size, name in _UNITS if values.max() >= size or size == 1)
     steps = np.arange(len(values) + 1, dtype=np.int32)  # one further: the last step is as wide as the others
-    parts = (
-        [(words["cache_source" if of_source else "cache_state"], np.full(len(values), fixed, np.int64), 4)]
-        if fixed
-        else []
-    )
+    parts = [(words["cache_source"], np.full(len(values), fixed, np.int64), 4)] if fixed else []
     parts.append((words["cache_text"], values - fixed, 0))
     figure = Figure()
     for label, part, colour in parts:

@@ -15,8 +15,6 @@ from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.layer_input import LayerInput
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.positions import bucket_bias
-from vizformer.model.short_convolution import ShortConvolution
-from vizformer.model.state_layers import GatedDeltaRule, StateSpace
 from vizformer.model.streamed_layers import StreamedLayers, refused
 from vizformer.model.streams import Laurel, StreamEnds, Streams
 
@@ -49,7 +47,6 @@ class Block(nn.Module):
         local: bool = False,
         first: bool = False,
         last: bool = False,
-        state: bool = False,
         qk_norm: bool = True,
         keys_of: int | None = None,
         own_keys: bool = True,
@@ -60,12 +57,7 @@ class Block(nn.Module):
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local, self.keys_of = windowed, turned, local, keys_of
-        attention: type[Attention] = Attention
-        if state:
-            attention = {"delta": GatedDeltaRule, "space": StateSpace, "convolution": ShortConvolution}[
-                config.state_rule
-            ]
-        self.self_attention = attention(config) if own_keys else Attention(config, own_keys=False)
+        self.self_attention = Attention(config, own_keys=own_keys)
         if not qk_norm:
             self.self_attention.q_norm = self.self_attention.k_norm = None
         normed = config.norm_order != "none"
@@ -227,7 +219,6 @@ class Stack(nn.Module):
                 config.turns_locally(layer),
                 layer == 0,
                 layer == n_layers - 1,
-                config.has_state(layer),
                 config.has_qk_norm(layer),
                 config.kv_layer(layer) if config.kv_layer(layer) in shared else None,
                 config.kv_layer(layer) == layer,

@@ -13,15 +13,12 @@ class Cache:
 
     Self-attention appends the new positions' keys and values; cross-attention projects the encoder's memory once.
     The bytes grow with the length: 2 * n_layers * n_kv_heads * d_head * n numbers per sequence for self-attention.
-    Layers that keep a state have one of [b, n_heads, d_key, d_value] and the last inputs of their short convolution [b,
-    channels, kernel - 1] instead, whose bytes do not grow.  Layers that read the
+    Layers that read the
     keys and values of an earlier one add nothing.
     """
 
     keys: dict[str, Tensor] = field(default_factory=dict)
     values: dict[str, Tensor] = field(default_factory=dict)
-    states: dict[str, Tensor] = field(default_factory=dict)
-    tails: dict[str, Tensor] = field(default_factory=dict)
     length: int = 0  # positions that have been decoded
 
     def append(
@@ -41,7 +38,7 @@ class Cache:
 
     @property
     def _all(self) -> tuple[dict[str, Tensor], ...]:
-        return self.keys, self.values, self.states, self.tails
+        return self.keys, self.values
 
     @property
     def nbytes(self) -> int:

@@ -16,8 +16,6 @@ from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.mixing import Scoring
 from vizformer.model.positions import Rotation
-from vizformer.model.records import no_softmax
-from vizformer.model.state_rule import StateGates
 from vizformer.model.trace import Trace
 
 
@@ -84,37 +82,6 @@ class AttentionCall:
         bias = total_bias(self._position_bias(dtype), None if mask is None else mask.bias)
         return None if bias is None else bias.to(dtype)
 
-    def state_edited(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k and v of a layer that keeps a state, with what was set by hand.
-
-        Raises:
-            TraceError: a mask or the size of scores is to be set, which such a layer does not have.
-        """
-        site, edit = self.site, self.edit
-        if edit is None:
-            return q, k, v
-        if edit.cells_of(f"{site}.mask") or site in edit.unscaled or site in edit.temperatures:
-            raise no_softmax(site)
-        return edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
-
-    @property
-    def state(self) -> Tensor | None:
-        """What the tokens before have left of the state, where there is a cache."""
-        return None if self.cache is None else self.cache.states.get(self.site)
-
-    def keep_state(self, state: Tensor) -> None:
-        if self.cache is not None:
-            self.cache.states[self.site] = state
-
-    def with_tail(self, x: Float[Tensor, "b channels n"], reach: int) -> Float[Tensor, "b channels n_before"]:
-        """`x` behind the `reach` numbers of each channel that came before it, 0 where nothing did."""
-        tail = None if self.cache is None else self.cache.tails.get(self.site)
-        tail = x.new_zeros(*x.shape[:2], reach) if tail is None else tail
-        longer = torch.cat([tail, x], dim=-1)
-        if self.cache is not None:
-            self.cache.tails[self.site] = longer[:, :, longer.shape[-1] - reach :]
-        return longer
-
     def heads(self, z: Float[Tensor, "b h n_q d"], v: Float[Tensor, "b h_kv n_k d"]) -> Float[Tensor, "b h n_q d"]:
         """What the heads have mixed of v, with what was set by hand."""
         return z if self.edit is None else self.edit.heads(self.site, z, v)
@@ -126,13 +93,12 @@ class AttentionCall:
         v: Tensor,
         mask: Mask | None,
         scoring: Scoring,
-        gates: StateGates | None = None,
         opened: Tensor | None = None,
     ) -> None:
         """Leaves the operands in the trace, as the fused kernel got them."""
         if self.trace is not None:
-            bias = None if gates is not None else self._position_bias(q.dtype)
-            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias, gates, opened)
+            bias = self._position_bias(q.dtype)
+            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias, opened)
 
     def _position_bias(self, dtype: torch.dtype) -> Tensor | None:
         """As it is added: rounded to what the scores are computed in."""

@@ -13,16 +13,6 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.model.masks import total_bias
 from vizformer.model.mixing import Scoring, mix
-from vizformer.model.state_rule import StateGates, apply_state_rule, each_of, effective_map, read_back
-
-
-def no_softmax(site: str) -> TraceError:
-    """What is said of a layer with a state or a short convolution where something is asked that only attention has."""
-    return TraceError(
-        "{site} has a state or a short convolution in the place of attention: no scores go through a softmax and no mask "
-        "blocks them. Choose a layer or a model with attention for this.",
-        site=site,
-    )
 
 
 def other_rows(site: str, layer: int) -> TraceError:
@@ -41,7 +31,7 @@ class AttentionRecord:
 
     Attributes:
         q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
-        k, v: [n_kv_heads, n_k, d_head] likewise (beside a state a value may have another width); query heads in a row
+        k, v: [n_kv_heads, n_k, d_head] likewise; query heads in a row
             share a key/value head (`kv_head`).
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
@@ -49,7 +39,6 @@ class AttentionRecord:
         position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as of the `Trace`.
-        gates: of a layer that keeps a state in the place of attention; None: it has attention.
         opened: by what the numbers of z are multiplied before W_O, [n_heads, n_q, d_value], or None.
     """
 
@@ -63,7 +52,6 @@ class AttentionRecord:
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     assumed: tuple[str, ...] = ()
-    gates: StateGates | None = None
     opened: Float[Tensor, "n_heads n_q d_value"] | None = None
 
     def __repr__(self) -> str:
@@ -93,10 +81,9 @@ class AttentionRecord:
         Of half precision in float32, here and in what follows: so the fused kernels have it inside.
 
         Raises:
-            TraceError: no such head; a layer that keeps a state, which has no scores.
+            TraceError: no such head.
         """
         self.check(head)
-        self.require_softmax()
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
@@ -106,46 +93,11 @@ class AttentionRecord:
         return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """The attention weights of one head: each row sums to 1, less the share of a sink (or is 0 where all is blocked).
-
-        Beside a state M, of which o = M v: signed, its rows sum to anything.
-        """
-        if self.gates is not None:
-            self.check(head)
-            return self.patterns(slice(head, head + 1))[0]
+        """The attention weights of one head: each row sums to 1, less the share of a sink (or is 0 where all is blocked)."""
         scores = self.scores(head)
         if self.bias is not None:
             scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
         return self.scoring.of_head(head).weights(scores[None])[0]  # [n_q, n_k]
-
-    def shares(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """Each key's share of a row, 0 to 1: the pattern, or of a signed one |M| over the sum of its row."""
-        found = self.pattern(head)
-        return found if self.gates is None else by_size(found)
-
-    def padded(self, n_heads: int) -> "AttentionRecord":
-        """The same call beside others that have more heads: its further heads see nothing."""
-        missing = n_heads - self.n_heads
-        if missing == 0:
-            return self
-
-        def more(x: Tensor, value: float = 0.0) -> Tensor:
-            return torch.cat([x, x.new_full((missing, *x.shape[1:]), value)])
-
-        each = [self.kv_head(head) for head in range(self.n_heads)]
-        sinks = self.q.new_full((self.n_heads,), -torch.inf) if self.scoring.sinks is None else self.scoring.sinks
-        return replace(
-            self,
-            q=more(self.q),
-            k=more(self.k[each]),
-            v=more(self.v[each]),
-            scoring=self.scoring
-            if self.gates is not None
-            else replace(self.scoring, sinks=more(sinks, torch.finfo(sinks.dtype).max)),
-            position_bias=None if self.position_bias is None else more(self.position_bias),
-            gates=None if self.gates is None else each_of(self.gates, more),
-            opened=None if self.opened is None else more(self.opened),
-        )
 
     def row_sums(self, head: int) -> Float[Tensor, " n_q"]:
         """What the weights of each query sum to, computed for some queries at a time."""
@@ -156,8 +108,6 @@ class AttentionRecord:
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
         self.check(head)
-        if self.gates is not None:
-            return self.of_state(head)
         mask = None if self.bias is None else self.bias[head % self.bias.shape[0]]
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
@@ -176,7 +126,6 @@ class AttentionRecord:
             bias=rows(self.bias),
             reason_map=rows(self.reason_map),
             position_bias=rows(self.position_bias),
-            gates=None if self.gates is None else replace(self.gates, first=self.gates.first + first),
             opened=rows(self.opened),
             tokens=(self.tokens[0][first:end], self.tokens[1]),
         )
@@ -185,28 +134,6 @@ class AttentionRecord:
         """What W_O reads of a head: z, through the gate of the head where it has one."""
         z = self.z(head)
         return z if self.opened is None else z * self.opened[head]
-
-    def require_softmax(self) -> None:
-        """Raises TraceError where the layer has none."""
-        if self.gates is not None:
-            raise no_softmax(self.site)
-
-    def patterns(self, heads: slice = slice(None)) -> Float[Tensor, "h n_q n_k"]:
-        """M of some heads of a layer that keeps a state (`vizformer.model.state_rule`), worked out in float64."""
-        assert self.gates is not None
-        gates = each_of(self.gates, lambda part: part[heads])
-        return effective_map(self.q[heads].double() * self.scale, self.k[heads], gates).to(_wide(self.q).dtype)
-
-    def of_state(self, head: int) -> Float[Tensor, "n_q d_value"]:
-        """o of one head by the rule itself, as the forward computes it."""
-        assert self.gates is not None
-        end, own = self.gates.first + self.q.shape[1], slice(head, head + 1)
-        q = torch.nn.functional.pad(self.q[None, own] * self.scale, (0, 0, self.gates.first, 0))
-        k, v, beta, decay = (x[None, own, :end] for x in (self.k, self.v, self.gates.beta, self.gates.decay))
-        if self.gates.back is not None:
-            return read_back(q, k, beta[..., None] * v, self.gates.back[own])[0, 0, self.gates.first :]
-        skip = None if self.gates.skip is None else self.gates.skip[own]
-        return apply_state_rule(q, k, v, beta, decay, skip=skip)[0][0, 0, self.gates.first :]
 
     def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
         """What the mask adds to the scores of one query in one head; None where there is no mask."""
@@ -240,11 +167,6 @@ def picture(shown: object) -> str:
     import vizformer
 
     return vizformer.view(shown)._repr_html_()
-
-
-def by_size(M: Float[Tensor, "*h n_q n_k"]) -> Float[Tensor, "*h n_q n_k"]:
-    """|M| over the sum of its row; 0 where that is 0."""
-    return (M.abs() / M.abs().sum(-1, keepdim=True)).nan_to_num(0.0)
 
 
 def _wide(x: Tensor) -> Tensor:

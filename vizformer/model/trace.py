@@ -19,7 +19,6 @@ from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
 from vizformer.model.mixing import Scoring
 from vizformer.model.records import AttentionRecord, picture
-from vizformer.model.state_rule import StateGates
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -62,7 +61,6 @@ class Trace:
         mask: Mask | None,
         scoring: Scoring,
         position_bias: Tensor | None = None,
-        gates: StateGates | None = None,
         opened: Tensor | None = None,
     ) -> None:
         bias = None if mask is None else mask.bias[0]
@@ -80,7 +78,6 @@ class Trace:
             place,
             self._labels(site),
             self.assumed,
-            gates,
             None if opened is None else opened[0].detach(),
         )
         if self.heard is not None:

@@ -3,11 +3,10 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".beta", ".skip" and
-".decay" [heads, keys], ".opened" [heads, queries, d_head] and ".pattern" [heads, queries,
-keys] of every attention call, the residual stream ("encoder.0.pre", ...), and "logits".
-The metadata hold, as JSON, the scales, the soft caps of scores where there are any, by which rule the states are written
-where there are any ("delta" or "space"), the sites of the stream, and the tokens.
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".opened" [heads, queries,
+d_head] and ".pattern" [heads, queries, keys] of every attention call, the residual stream ("encoder.0.pre", ...), and
+"logits".
+The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
 """
 
 import json
@@ -27,7 +26,6 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.mixing import Scoring
 from vizformer.model.records import AttentionRecord
-from vizformer.model.state_rule import StateGates
 from vizformer.model.trace import Trace
 from vizformer.text.text_growth import shown
 from vizformer.text.tokenizer import Token
@@ -61,8 +59,6 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
     }
     if caps := {site: cap for site in trace.sites if (cap := trace[site].scoring.cap) is not None}:
         metadata["score_caps"] = json.dumps(caps)
-    if rules := {site: gates.rule for site in trace.sites if (gates := trace[site].gates) is not None}:
-        metadata["state_rules"] = json.dumps(rules)
     for stack, tokens in trace.tokens.items():
         metadata[f"tokens.{stack}"] = json.dumps([asdict(token) for token in tokens], ensure_ascii=False)
     return save({name: one.detach().cpu().clone().contiguous() for name, one in tensors(trace).items()}, metadata)
@@ -83,10 +79,8 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
         for name, tensor in (parts | {"reason": record.reason_map}).items():
             if tensor is not None:
                 found[f"{site}.{name}"] = tensor
-        more = {"opened": record.opened}
-        if record.gates is not None:
-            more |= {name: getattr(record.gates, name) for name in ("beta", "decay", "skip")}
-        found |= {f"{site}.{name}": tensor for name, tensor in more.items() if tensor is not None}
+        if record.opened is not None:
+            found[f"{site}.opened"] = record.opened
         if record.scoring.sinks is not None:
             found[f"{site}.sinks"] = record.scoring.sinks
         if cells * 4 <= MOST_PATTERN_BYTES:
@@ -138,7 +132,7 @@ def open_trace(path: str | Path) -> Trace:
     return Trace(tokens, None, assumed, about, None, records, residuals, file.tensor("logits", 2))
 
 
-_OURS = ("format", "scales", "score_caps", "state_rules", "streams", "assumed")
+_OURS = ("format", "scales", "score_caps", "streams", "assumed")
 
 
 class _Opened:
@@ -248,21 +242,14 @@ class _Opened:
                 )
         q, k, v, bias, reason = (parts.get(name) for name in ("q", "k", "v", "bias", "reason"))
         place, tokens = parts.get("position_bias"), (queries, keys)
-        gates = None
         if f"{site}.beta" in self._names:
-            skip = self.tensor(f"{site}.skip", 1) if f"{site}.skip" in self._names else None
-            said = self.json("state_rules", dict) if "state_rules" in self.about else {}  # (older files do not say it)
-            back = torch.arange(heads) if said.get(site) == "convolution" and d == 1 and skip is None else None
-            gates = StateGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2), skip=skip, back=back)
-            if said.get(site, gates.rule) != gates.rule:
-                self.refuse(N_("the rule of the state at {name} does not fit its tensors", name=site))
-            right = gates.beta.shape == gates.decay.shape == (heads, n_k) and (skip is None or len(skip) == heads)
-            if not right or groups != heads or n_q != n_k:
-                self.refuse(self._wrong(f"{site}.beta", gates.beta))
+            self.refuse(
+                N_("{name} has a state in the place of attention, which this version no longer shows", name=site)
+            )
         opened = self.tensor(f"{site}.opened", 3) if f"{site}.opened" in self._names else None
         if opened is not None and opened.shape != (heads, n_q, v.shape[2]):  # type: ignore[union-attr]
             self.refuse(self._wrong(f"{site}.opened", opened))
-        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, gates, opened)  # type: ignore[arg-type]
+        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, opened)  # type: ignore[arg-type]
 
     def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
         """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""
@@ -274,11 +261,8 @@ class _Opened:
             for number, record in enumerate(layers):
                 if record.site != (wanted := f"{stack}.{number}.{what}"):
                     self.refuse(N_("{name} is missing", name=f"{wanted}.q"))
-                same = record.gates is None and layers[0].gates is None
                 first = layers[0]
-                if (record.q.shape[1], record.k.shape[1]) != (first.q.shape[1], first.k.shape[1]) or (
-                    same and record.n_heads != first.n_heads
-                ):
+                if (*record.q.shape[:2], record.k.shape[1]) != (*first.q.shape[:2], first.k.shape[1]):
                     self.refuse(self._wrong(f"{record.site}.q", record.q))
             if (cells := len(layers) * prod(layers[0].q.shape[:2]) * layers[0].k.shape[1]) > MOST_CELLS:
                 self.refuse(N_("its maps have {n:,} cells; {most:,} are looked through", n=cells, most=MOST_CELLS))

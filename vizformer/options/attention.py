@@ -1,9 +1,8 @@
 """The station of attention: which queries see which keys, and what becomes of their scores."""
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
@@ -11,15 +10,6 @@ from vizformer.options.kinds import Count, Layers, Positive, are_layers
 
 AttentionBias = Literal["same", "all", "qkv", "none"]
 NormedOver = Literal["head", "all"]
-StateRule = Literal["delta", "space", "convolution"]
-
-_STEPS = ("state_step_least", "state_step_most")
-_LACKING: Mapping[StateRule, tuple[str, ...]] = {
-    "delta": ("state_bias", *_STEPS),
-    "space": (),
-    "convolution": ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim", *_STEPS),
-}  # options that the layers of a rule do not have
-MOST_TAPS = 64  # of a short convolution: each is a head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +43,6 @@ class AttentionOptions(CommonOptions):
             so that a cache keeps those of fewer layers (Brandon et al. 2024, "Reducing Transformer Key-Value Cache Size with
             Cross-Layer Attention"; Gemma 3n, whose last layers read those of the last layer before them that has the same
             window); None: each its own.
-        state_layers: the layers that keep a state in the place of self-attention, counted from 0, in order
-            (`vizformer.model.state_rule`); None: none.
-        state_rule: how they write it: by the gated "delta" rule (Yang et al. 2024, "Gated Delta Networks"), or as a state
-            "space" (Dao & Gu 2024, "Transformers are SSMs"; Mamba-2); or, without a state, a short "convolution" between
-            two gates (Liquid AI 2025, "LFM2 Technical Report"; `vizformer.model.short_convolution`).
-        state_key_heads, state_value_heads: of these layers, heads of queries and keys, and of values; None: n_heads.
-        state_key_dim, state_value_dim: how wide they are; None: d_head.
-        state_kernel: over how many tokens their short convolution goes, the token itself included; where there is nothing
-            else, each of these is a head.
-        state_bias: whether their linear layers have biases (and the convolution, where there is nothing else).
-        state_step_least, state_step_most: of a state space, between what the step is held; None: no limit but 0.
     """
 
     attention_scale: Positive | None = None
@@ -78,16 +57,6 @@ class AttentionOptions(CommonOptions):
     sinks: bool = False
     attention_gate: bool = False
     kv_layers: Layers | None = None
-    state_layers: Layers | None = None
-    state_rule: StateRule = "delta"
-    state_key_heads: Count | None = None
-    state_value_heads: Count | None = None
-    state_key_dim: Count | None = None
-    state_value_dim: Count | None = None
-    state_kernel: Count = 4
-    state_bias: bool = False
-    state_step_least: Positive | None = None
-    state_step_most: Positive | None = None
 
     @property
     def plain_scores(self) -> bool:
@@ -117,70 +86,11 @@ class AttentionOptions(CommonOptions):
     @property
     def n_kv_layers(self) -> int:
         """Layers of a decoder that make keys and values: what a cache keeps is theirs."""
-        return self.n_decoder_layers - self.n_state_layers - len(self.shared_kv_layers)
-
-    def has_state(self, layer: int) -> bool:
-        """Whether a layer keeps a state in the place of attention."""
-        return self.state_layers is not None and layer in self.state_layers
-
-    @property
-    def state_heads(self) -> tuple[int, int]:
-        """Heads of these layers: of queries and keys, and of values."""
-        if self.state_rule == "convolution":
-            return self.state_kernel, self.state_kernel
-        return self.state_key_heads or self.n_heads, self.state_value_heads or self.n_heads
-
-    @property
-    def n_state_layers(self) -> int:
-        return len(self.state_layers or ())
-
-    @property
-    def only_states(self) -> bool:
-        """Whether no layer has attention."""
-        return self.n_state_layers == self.depth
-
-    @property
-    def state_channels(self) -> int:
-        """Numbers a token that go through the short convolution: those of queries, keys and values, or of a row."""
-        if self.state_rule == "convolution":
-            return self.d_model
-        (n_keys, n_heads), (d_key, d_value) = self.state_heads, self.state_dims
-        return 2 * n_keys * d_key + n_heads * d_value
-
-    @property
-    def state_dims(self) -> tuple[int, int]:
-        """How wide these are."""
-        if self.state_rule == "convolution":
-            return 1, self.d_model
-        return self.state_key_dim or self.d_head, self.state_value_dim or self.d_head
-
-    @property
-    def state_sizes(self) -> dict[str, Any]:
-        """All sizes of these layers as options, those included that follow from the heads; none where there are none."""
-        if self.state_layers is None or self.state_rule == "convolution":
-            return {}
-        names = ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim")
-        return dict(zip(names, (*self.state_heads, *self.state_dims), strict=True))
-
-    @property
-    def state_options(self) -> tuple[str, ...]:
-        """The names of the other options of these layers that are given."""
-        names = (one.name for one in fields(self) if one.name.startswith("state_") and one.name != "state_layers")
-        return tuple(name for name in names if getattr(self, name) != getattr(AttentionOptions, name))
+        return self.n_decoder_layers - len(self.shared_kv_layers)
 
     def heads_of(self, layer: int) -> tuple[int, int]:
         """Heads of a layer, and of its keys: several heads may share one."""
-        if self.has_state(layer):
-            n_keys, n_heads = self.state_heads
-            return n_heads, n_keys
         return self.n_heads, (self.wide_kv_heads if self.is_wide(layer) else None) or self.kv_heads
-
-    @property
-    def most_heads(self) -> int:
-        """Heads of the layers that have most of them."""
-        if self.state_layers is None:
-            return self.n_heads
-        return self.state_heads[1] if self.only_states else max(self.n_heads, self.state_heads[1])
 
     @property
     def qkv_bias(self) -> bool:
@@ -246,34 +156,6 @@ class AttentionOptions(CommonOptions):
             )
         yield from self._rules_of_shared_layers()
         yield from self._rules_of_wide_layers()
-        for name in self.state_options:
-            if self.state_layers is None:
-                yield N_("{name} without state_layers: give both, or leave it out", name=name)
-            elif name in _LACKING.get(self.state_rule, ()):
-                yield (
-                    N_("{name}: the layers of the delta rule have none, leave it out", name=name)
-                    if self.state_rule == "delta"
-                    else N_("{name}: short convolutions (state_rule='convolution') have none, leave it out", name=name)
-                )
-        if self.state_layers is not None and self.state_rule == "convolution" and self.state_kernel > MOST_TAPS:
-            yield N_("state_kernel={n}: of short convolutions at most {most}", n=self.state_kernel, most=MOST_TAPS)
-        if self.state_layers is not None and self.architecture != "decoder-only":
-            yield N_("state_layers: only a decoder alone has such layers, leave it out")
-        elif self.state_layers is not None and not are_layers(self.state_layers, self.depth):
-            yield N_(
-                "state_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where none has it",
-                value=str(list(self.state_layers)),
-                last=self.depth - 1,
-            )
-        if self.state_layers is not None and self.n_heads >= 1 and self.state_heads[1] % self.state_heads[0]:
-            yield N_(
-                "state_value_heads={n} is not a multiple of state_key_heads={of}: choose state_key_heads from {divisors}",
-                n=self.state_heads[1],
-                of=self.state_heads[0],
-                divisors=_divisors(self.state_heads[1]),
-            )
-        if (self.state_step_least or 0) >= (self.state_step_most or math.inf):
-            yield N_("state_step_least={value}: must be below state_step_most", value=self.state_step_least)
         if self.qk_norm_layers is not None:
             if not self.qk_norm or self.architecture == "encoder-decoder":
                 yield N_("qk_norm_layers: only one stack alone with qk_norm has such layers, leave it out")
@@ -302,11 +184,8 @@ class AttentionOptions(CommonOptions):
     def _rules_of_shared_layers(self) -> Iterator[Message]:
         if self.kv_layers is None:
             return
-        if self.architecture != "decoder-only" or self.state_layers is not None:
-            yield N_(
-                "kv_layers: only a decoder alone whose layers all have attention shares keys and values between layers; "
-                "leave it out"
-            )
+        if self.architecture != "decoder-only":
+            yield N_("kv_layers: only a decoder alone shares keys and values between layers; leave it out")
         elif (
             len(self.kv_layers) != self.depth
             or not all(0 <= of <= layer for layer, of in enumerate(self.kv_layers))
@@ -339,8 +218,8 @@ class AttentionOptions(CommonOptions):
             return
         if self.wide_layers is None or self.wide_head_dim is None or self.wide_kv_heads is None:
             yield N_("wide_layers, wide_head_dim and wide_kv_heads belong together: give all or none")
-        elif self.architecture != "decoder-only" or self.state_layers is not None:
-            yield N_("wide_layers: only a decoder alone whose layers all have attention has such layers")
+        elif self.architecture != "decoder-only":
+            yield N_("wide_layers: only a decoder alone has such layers")
         elif not are_layers(self.wide_layers, self.depth) or len(self.wide_layers) == self.depth:
             yield N_(
                 "wide_layers={value}: must be numbers of layers in order, from 0 to {last}, and not of all; where all are "
@@ -391,24 +270,6 @@ class AttentionOptions(CommonOptions):
                 "keys and values of layer {of} are read by later layers too, which make none (layers: {layers})",
                 of=of,
                 layers=ranges([layer for layer in self.shared_kv_layers if self.kv_layer(layer) == of]),
-            )
-        if self.state_layers is not None and self.state_rule == "convolution":
-            yield N_(
-                "a short convolution between two gates in the place of attention (layers: {layers}): a token reads itself "
-                "and those right before it, {n} in all, by weights that do not depend on the text",
-                layers=ranges(self.state_layers),
-                n=self.state_kernel,
-            )
-        elif self.state_layers is not None:
-            rows, columns = self.state_dims
-            yield N_(
-                "{rule} in the place of attention (layers: {layers}): {n} heads with a state of {rows} × {columns} numbers "
-                "each",
-                rule=N_("the gated delta rule") if self.state_rule == "delta" else N_("a state space"),
-                layers=ranges(self.state_layers),
-                n=self.state_heads[1],
-                rows=rows,
-                columns=columns,
             )
         if self.sinks:
             yield N_("each head has a sink: a learned score in the softmax that carries no value")

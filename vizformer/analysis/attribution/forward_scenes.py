@@ -149,19 +149,13 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
     )
 
 
-def softmax_layers(trace: Trace, stack: Literal["encoder", "decoder"]) -> list[int]:
-    """The layers of a stack whose self-attention has a softmax; all of them where none has."""
-    every = list(range(n_layers(trace, stack)))
-    return [layer for layer in every if trace[site_name(stack, layer)].gates is None] or every
-
-
 def _look(trace: Trace, stack: Literal["encoder", "decoder"], tokens: Sequence[Token], query: int, n: int) -> Look:
     """Of the heads of the first layers with a softmax, the one in which `query` looks most at another word that is shown."""
     words = [i for i, token in enumerate(tokens[:n]) if i != query and _is_word(token)]
     others = words or [i for i in range(n) if i != query] or [query]
     found = [
         (float(weights[query, key]), layer, head, key)
-        for layer in softmax_layers(trace, stack)[:LAYERS]
+        for layer in range(n_layers(trace, stack))[:LAYERS]
         for head, weights in enumerate(_patterns(trace[site_name(stack, layer)], n))
         for key in others
     ]
@@ -194,7 +188,7 @@ def _cross(
 
 def _shown(record: AttentionRecord, layer: int, head: int, query: int, key: int, n_q: int, n_k: int) -> Look:
     rows = record.of_queries(0, n_q)
-    weights = rows.shares(head).float().cpu().numpy()  # [n_q, all keys]
+    weights = rows.pattern(head).float().cpu().numpy()  # [n_q, all keys]
     return Look(
         layer,
         head,
@@ -209,7 +203,7 @@ def _shown(record: AttentionRecord, layer: int, head: int, query: int, key: int,
 def _patterns(record: AttentionRecord, n: int) -> list[ndarray]:
     """The weights of every head, for the first queries: [n, n_k] each."""
     rows = record.of_queries(0, n)
-    return [rows.shares(head).float().cpu().numpy() for head in range(rows.n_heads)]
+    return [rows.pattern(head).float().cpu().numpy() for head in range(rows.n_heads)]
 
 
 def _bias(record: AttentionRecord, look: Look, n: int) -> Float[ndarray, " n"] | None:

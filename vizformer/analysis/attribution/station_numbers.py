@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough, softmax_layers
+from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough
 from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.trace import Trace
@@ -65,7 +65,7 @@ def layer_maps(trace: Trace, stack: Stack, look: Look) -> Float[ndarray, "heads 
     """The weights of all heads of the layer, between the tokens that are shown."""
     record = trace[site_name(stack, look.layer)]
     n_q, n_k = look.weights.shape
-    return np.stack([record.shares(head)[:n_q, :n_k].float().cpu().numpy() for head in range(record.n_heads)])
+    return np.stack([record.pattern(head)[:n_q, :n_k].float().cpu().numpy() for head in range(record.n_heads)])
 
 
 def previous_shares(maps: Float[ndarray, "heads n n"]) -> Float[ndarray, " heads"]:
@@ -89,7 +89,7 @@ class Unmasked:
 @torch.inference_mode()
 def unmasked(trace: Trace, shown: int) -> Unmasked:
     """Of the decoder's first layer with a softmax, the head that would look ahead most if nothing were blocked."""
-    layer = softmax_layers(trace, "decoder")[0]
+    layer = 0
     record = trace[site_name("decoder", layer)]
     n = min(shown, record.q.shape[1])
     found = []

@@ -61,9 +61,8 @@ def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
 
 def _start(checkpoint: Checkpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
     start = start_of(checkpoint, [patch.tensor for patch in run])
-    config = checkpoint.model.config
-    if row is None or not start.later or config.state_layers is not None:
-        return start  # the trace has no states at each token
+    if row is None or not start.later:
+        return start
     at = [first if (place := _position(patch)) is None else place for patch in run]
     return start._replace(position=min([row, *at]))
 
@@ -132,7 +131,6 @@ def resumed(
         or row == first
         or at >= last
         or model.is_streamed
-        or model.config.has_state(last)
         or last in model.config.shared_kv_layers
         or _touches(edit, f"decoder.{last}.")
     ):

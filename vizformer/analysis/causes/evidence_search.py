@@ -140,21 +140,13 @@ class _Search:
     def pattern(self, head: Node) -> Row:
         """The weights with which a head looks from its row."""
         record, at = self.trace[head.place], head.head or 0
-        if record.gates is not None:
-            return float64(record.pattern(at)[head.row])
         return float64(record.of_queries(head.row, head.row + 1).pattern(at)[0])
-
-    def splits(self, head: Node) -> bool:
-        """Whether what a head reads is linear in the row: not behind a convolution."""
-        return self.trace[head.place].gates is None
 
     def parts(self, key: _Key, edge: _Open) -> bool:
         """Gives the heads that have written much of a token's row edges of their own; whether there are such."""
         token, head = key
         record = self.trace[head.place]
         split = self.split[key] = _Split(float64(record.v[record.kv_head(head.head or 0), token.row]), [])
-        if not self.splits(head):
-            return False
         written = value_writers(self.checkpoint, self.trace, head.place, head.head or 0, token.row, self.known)
         weight, own, rest = float(self.pattern(head)[token.row]), self.own[head], np.zeros_like(split.rest)
         for writer, vector in zip(written.writers, written.vectors, strict=True):
@@ -207,7 +199,7 @@ class _AnswerSearch(_Search):
         heads = [(abs(edge.value), key[0]) for key, edge in self.drawn.items() if key[0].part == "head"]
         found, least = list[EvidenceEdge](), 5 * LEAST * max((value for value, _ in heads), default=0.0)
         for value, head in sorted(heads, key=lambda one: -one[0])[:LOOKED] if self.looks_are_followed else []:
-            if value >= least and self.splits(head):
+            if value >= least:
                 found += self.look(head)
         return found
 

@@ -58,7 +58,7 @@ class Composition:
         decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs]; none
             where layers share their weights, since both are then one.
         mean: the score that chance gives, 1 / sqrt(d_model).
-        places: layer and number of every head; those of layers without a softmax are left out.
+        places: layer and number of every head.
     """
 
     scores: dict[Way, Float[ndarray, "heads heads"]]

@@ -56,12 +56,11 @@ def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarra
 def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]:
     """sum of the eigenvalues of OV / sum of their absolute values, of every head: 1 for a head that only copies.
 
-    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0, and where a
-    layer has no softmax.
+    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0.
     """
     kind, config = predicting_kind(checkpoint), checkpoint.model.config
     heads, through = known_heads(checkpoint, kind), _through(checkpoint)
-    found = np.full((config.layers_of(kind), config.most_heads), np.nan)
+    found = np.full((config.layers_of(kind), config.n_heads), np.nan)
     for own in heads:
         values = _eigenvalues(own, through)
         size = np.abs(values).sum()

@@ -21,7 +21,6 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
 from vizformer.model.norms import Norm, OffsetRMSNorm
-from vizformer.model.records import no_softmax
 from vizformer.model.transformer import Transformer
 
 
@@ -49,21 +48,9 @@ def predicting_kind(checkpoint: Checkpoint) -> Kind:
 
 
 def known_heads(checkpoint: Checkpoint, kind: Kind) -> list[HeadWeights]:
-    """The folded matrices of all heads of a stack, but for those of layers without a softmax.
-
-    Raises:
-        TraceError: no layer has one, or no head has one matrix each for its keys and values.
-    """
-    found, config = list[HeadWeights](), checkpoint.model.config
-    problem: TraceError | None = None
-    for place in np.ndindex(config.layers_of(kind), config.n_heads):
-        try:
-            found.append(head_weights(checkpoint, kind, *place))
-        except TraceError as error:
-            problem = error
-    if problem is not None and not found:
-        raise problem
-    return found
+    """The folded matrices of all heads of a stack."""
+    config = checkpoint.model.config
+    return [head_weights(checkpoint, kind, *place) for place in np.ndindex(config.layers_of(kind), config.n_heads)]
 
 
 def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
@@ -73,8 +60,6 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
         raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
     block = blocks[layer]
     attention = block.self_attention
-    if checkpoint.model.config.has_state(layer):
-        raise no_softmax(f"{kind}.{layer}.self")
     shared = attention.n_heads // attention.n_kv_heads
     maker = blocks[checkpoint.model.config.kv_layer(layer)]  # of its keys and values
     lent = maker.self_attention

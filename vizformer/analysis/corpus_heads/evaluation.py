@@ -6,7 +6,6 @@ they look at neither is.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
 from jaxtyping import Float
@@ -36,7 +35,6 @@ from vizformer.analysis.corpus_heads.report import (
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
 from vizformer.text.pieces import told_apart
 
@@ -59,8 +57,7 @@ def make_report(
     config = checkpoint.model.config
     copying = {}
     if checkpoint.has_head:
-        with suppress(TraceError):  # of a state no one matrix is known
-            copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
+        copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
     kinds = {
         kind: kind_report(
             kind,

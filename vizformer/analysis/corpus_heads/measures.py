@@ -36,7 +36,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vizformer.model.masks import total_bias
-from vizformer.model.records import AttentionRecord, by_size
+from vizformer.model.records import AttentionRecord
 
 TARGETS = ("diagonal", "previous", "next", "first", "delimiter", "same_token", "duplicate_token", "induction")
 OTHERS = ("entropy", "distance", "effective_rank")
@@ -93,9 +93,7 @@ def targets(
 
 
 def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
-    """The weights of all heads of one attention call at once, in float32; beside a state their shares by size."""
-    if record.gates is not None:
-        return by_size(record.patterns().float())
+    """The weights of all heads of one attention call at once, in float32."""
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0)
     # [n_heads, n_q, n_k]
     scores = record.scoring.bent(torch.bmm(record.q.float() * record.scale, keys.transpose(1, 2)))

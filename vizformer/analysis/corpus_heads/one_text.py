@@ -36,9 +36,9 @@ def heads_of(checkpoint: Checkpoint) -> dict[Kind, tuple[int, int]]:
     config = checkpoint.model.config
     found: dict[Kind, tuple[int, int]] = {}
     if config.n_encoder_layers:
-        found["encoder"] = (config.n_encoder_layers, config.most_heads)
+        found["encoder"] = (config.n_encoder_layers, config.n_heads)
     if config.n_decoder_layers:
-        found["decoder"] = (config.n_decoder_layers, config.most_heads)
+        found["decoder"] = (config.n_decoder_layers, config.n_heads)
     if config.architecture == "encoder-decoder":
         found["cross"] = (config.n_decoder_layers, config.n_heads)
     return found

@@ -1,9 +1,7 @@
 """What generation costs: multiplications with and without a KV cache, and the bytes that the cache holds.
 
 Counted are the multiplications of matrix products, which is where the time goes; norms, softmax, activations and the
-turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.  A layer of the
-gated delta rule is counted token by token: it goes through its state four times (forget, read, write, answer), a state
-space three times (it does not read before it writes).
+turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.
 """
 
 from collections import Counter
@@ -22,7 +20,7 @@ FLOAT_BYTES = 4
 @dataclass(frozen=True)
 class Multiplications:
     attention: int = 0  # q k^T and pattern v, which grow with the length of the text; beside a state, all that it takes
-    # W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution
+    # W_Q, W_K, W_V, W_O and gates
     projections: int = 0
     feedforward: int = 0  # W_in, W_out and, where it is gated, W_gate
     unembedding: int = 0  # the logits, with what the head does before them
@@ -68,7 +66,6 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
         if config.n_encoder_layers:
             layer += attention_cost(own, new, memory, projected=projected)
         layers += _times(layer, count)
-    layers += _times(_state_rule(config, new), config.n_state_layers)
     layers += _feedforwards(config, new, config.n_decoder_layers)
     return layers + _embedding(config, new) + _unembedding(config, 1)
 
@@ -108,30 +105,21 @@ def generation_costs(
 def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
-    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers that
-    keep a state `state_bytes` is kept in their place, and layers that read those of an earlier one keep none.
+    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Layers that
+    read those of an earlier one keep none.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
     numbers = sum(own.kv_numbers * count for own, count, makes_keys in _kinds_of_layers(config) if makes_keys)
-    return numbers * positions * number_bytes + state_bytes(config, number_bytes)
+    return numbers * positions * number_bytes
 
 
 @lru_cache(maxsize=256)
 def _kinds_of_layers(config: ModelConfig) -> tuple[tuple[ModelConfig, int, bool], ...]:
     """The decoder's layers with attention: options that have the sizes of their heads, how many there are, and whether
     they make keys and values."""
-    layers = [layer for layer in range(config.n_decoder_layers) if not config.has_state(layer)]
+    layers = range(config.n_decoder_layers)
     kinds = Counter((config.of_layer(layer), config.kv_layer(layer) == layer) for layer in layers)
     return tuple((own, count, makes_keys) for (own, makes_keys), count in kinds.items())
-
-
-def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
-    """Bytes of the layers that keep a state, at every length: n_heads * d_key * d_value numbers in float32, and the last
-    state_kernel - 1 rows that the convolution reads; where there is nothing but a convolution, these rows alone."""
-    channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
-    rows = channels * (config.state_kernel - 1) * number_bytes
-    state = 0 if config.state_rule == "convolution" else n_heads * d_key * d_value * FLOAT_BYTES
-    return config.n_state_layers * (state + rows)
 
 
 def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
@@ -141,8 +129,7 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
     """
     forgotten = max(0, length - (config.sliding_window or length))
-    others = {*(config.state_layers or ()), *config.shared_kv_layers}
-    layers = config.windowed_layers - others if config.n_decoder_layers else ()
+    layers = config.windowed_layers - {*config.shared_kv_layers} if config.n_decoder_layers else ()
     saved = sum(config.of_layer(layer).kv_numbers for layer in layers) * forgotten * number_bytes
     return cache_bytes(config, length, memory, number_bytes) - saved
 
@@ -156,7 +143,7 @@ class TextCosts:
     uncached: Int[ndarray, "steps 4"]
     cache_bytes: Int[ndarray, " steps"]  # `cache_bytes` when each step's token was chosen
     rolling_bytes: Int[ndarray, " steps"]  # `rolling_cache_bytes` then
-    memory_bytes: int  # what of the cache does not grow: it belongs to the source, or to layers without a softmax
+    memory_bytes: int  # what of the cache does not grow: it belongs to the source
 
     def up_to(self, step: int) -> tuple[int, int, float]:
         """(multiplications with the cache, without it, the share of attention in the first) of steps 0 to `step`."""
@@ -188,20 +175,6 @@ def attention_cost(config: ModelConfig, queries: int, keys: int, projected: int)
         attention=2 * queries * keys * width,
         projections=config.d_model * ((2 + config.attention_gate) * queries * width + 2 * projected * kv_width),
     )
-
-
-def _state_rule(config: ModelConfig, rows: int) -> Multiplications:
-    """Of a layer, rows times: 4 * n_heads * d_key * d_value, and d_model * (channels + 2 * n_heads * d_value + 2 * n_heads)
-    + channels * state_kernel, with channels = 2 * n_key_heads * d_key + n_heads * d_value.  A state space goes through its
-    state 3 times, and has 1 gate for each head, not 2.  A short convolution alone: (state_kernel + 2) * d_model
-    with its gates, and 4 * d_model * d_model."""
-    if config.state_rule == "convolution":
-        wide = rows * config.d_model
-        return Multiplications(attention=wide * (config.state_kernel + 2), projections=4 * wide * config.d_model)
-    channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
-    times, gates = (4, 2) if config.state_rule == "delta" else (3, 1)
-    matrices = config.d_model * (channels + 2 * n_heads * d_value + gates * n_heads) + channels * config.state_kernel
-    return Multiplications(attention=times * rows * n_heads * d_key * d_value, projections=rows * matrices)
 
 
 def _distances(config: ModelConfig, n: int) -> Multiplications:

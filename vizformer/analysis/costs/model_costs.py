@@ -37,8 +37,8 @@ FLOPS_PER_MULTIPLICATION = 6  # in training: a multiplication and an addition, f
 def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
 
-    Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those with
-    a state, or whose attention has heads of another width, no keys of its own, or no norms, which are put
+    Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those whose
+    attention has heads of another width, no keys of its own, or no norms, which are put
     right afterwards), and a model of 96 takes long to make.
     """
     one, two = (_parts(config, depth) for depth in (1, 2))
@@ -50,14 +50,10 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     if config.shared_kv_d_ff is not None:
         more = config.network_parameters(config.shared_kv_d_ff) - config.network_parameters(config.d_ff)
         found["decoder.feedforward"] += len(config.shared_kv_layers) * more
-    if config.state_layers is not None:
-        other = _parts(config, 1, with_states=True)["decoder.attention"]
-        found["decoder.attention"] += config.n_state_layers * (other - one["decoder.attention"])
     if any(given is not None for given in (config.kv_layers, config.wide_layers, config.qk_norm_layers)):
         name = "decoder.attention" if config.n_decoder_layers else "encoder.attention"
         for layer in range(config.depth):
-            if not config.has_state(layer):
-                found[name] += _attention_parameters(config, layer) - one[name]
+            found[name] += _attention_parameters(config, layer) - one[name]
     return found
 
 
@@ -75,10 +71,10 @@ def _of_attention(config: ModelConfig, own_keys: bool) -> int:
         return sum(parameter.numel() for parameter in Attention(config, own_keys=own_keys).parameters())
 
 
-def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[str, int]:
+def _parts(config: ModelConfig, depth: int) -> dict[str, int]:
     narrow = config.of_layer(next(layer for layer in range(config.depth) if not config.is_wide(layer)))
     shallow = replace(
-        narrow if with_states else narrow.without_states(),
+        narrow,
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
@@ -89,7 +85,6 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,
-        state_layers=(0,) if with_states else None,
     )
     with without_memory():
         return parameter_count.parts(Transformer(shallow))

@@ -74,9 +74,7 @@ def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
         raise TraceError(
             "This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace))
         )
-    records = [trace[site_name(found, layer)] for layer in range(n_layers(trace, found))]
-    most = max(record.n_heads for record in records)
-    return tuple(record.padded(most) for record in records)
+    return tuple(trace[site_name(found, layer)] for layer in range(n_layers(trace, found)))
 
 
 def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMaps:
@@ -85,11 +83,8 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
     if queries is not None:
         records = tuple(record.of_queries(0, queries) for record in records)
     with torch.inference_mode():
-        scores = [
-            torch.stack([r.pattern(h) if r.gates is not None else r.scores(h) for h in range(r.n_heads)])
-            for r in records
-        ]
-        weights = [torch.stack([r.shares(h) for h in range(r.n_heads)]) for r in records]
+        scores = [torch.stack([r.scores(h) for h in range(r.n_heads)]) for r in records]
+        weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
     return HeadMaps(
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),

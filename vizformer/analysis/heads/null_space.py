@@ -51,7 +51,6 @@ def effective_attention(trace: Trace, site: str, head: int) -> EffectiveAttentio
     """
     record = trace[site]
     record.check(head)
-    record.require_softmax()
     weights, v, z = float64(record.pattern(head)), float64(record.v[record.kv_head(head)]), float64(record.z(head))
     seen = np.asarray(record.reason(head).cpu() == 0)
     rows, which = np.unique(seen, axis=0, return_inverse=True)

@@ -61,7 +61,6 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
     Source: Vaswani et al. 2017, section 3.2.2; Elhage et al. 2021 for the sum over heads.
     """
     found, record = find_site(checkpoint, trace, site), trace[site]
-    record.require_softmax()
     query = row_at(query, record.q.shape[1])
     d_head = found.attention.d_head
     z = np.stack([float64(record.read(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]

@@ -49,7 +49,6 @@ class PairTerms:
 
 def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> PairTerms:
     record = trace[site]
-    record.require_softmax()
     query, key = row_at(query, record.q.shape[1]), row_at(key, record.k.shape[1])
     recorded = record.z(head)[query]
     q, keys, values = (

@@ -13,7 +13,7 @@ from vizformer.analysis.heads.maps import Kind, kind_of, records_of
 from vizformer.analysis.heads.measures import HeadMeasures, Sums
 from vizformer.model import Trace
 from vizformer.model.masks import total_bias
-from vizformer.model.records import AttentionRecord, by_size
+from vizformer.model.records import AttentionRecord
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,6 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         bias = total_bias(_rows(record.position_bias, start, end), _rows(record.bias, start, end))
         first, last = _seen(_rows(record.bias, start, end), n_k)
         if first == last:
-            continue
-        if record.gates is not None:
-            weights = by_size(record.of_queries(start, end).patterns().float())[:, :, first:last]
-            _strongest(out, index, weights, columns, first, n_k)
-            sums.add(weights, weights.log(), start, first)
             continue
         scores = torch.bmm(record.q[:, start:end].float(), keys[:, :, first:last]).mul_(record.scale)
         scores = record.scoring.bent(scores)

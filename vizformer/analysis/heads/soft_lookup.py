@@ -104,7 +104,6 @@ class HeadLookUp:
 def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature: float = 1.0) -> HeadLookUp:
     """The look-up of a head: scores q . k_j / sqrt(d_head) (+ position bias + mask), values v_j; in float64."""
     record = trace[site]
-    record.require_softmax()
     z = record.z(head)
     query = row_at(query, len(z))
     q, group = float64(record.q[head, query]), record.kv_head(head)

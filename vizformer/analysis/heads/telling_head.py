@@ -1,7 +1,7 @@
 """Which head is worth a look for a sentence: the one whose row says most about one other word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -20,24 +20,18 @@ class TellingHead:
     head: int
     key: int
     weight: float
-    among_some: bool = False  # whether layers without a softmax were passed by
 
 
 def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | None:
     """The head whose row `query` gives most to one word that is neither the query itself nor a usual sink.
 
-    Takes one row of every head.  See `telling`.  Layers without a softmax, whose entries are no shares of 1, are passed by
-    where others have one.
+    Takes one row of every head.  See `telling`.
     """
     records = records_of(trace, kind)
     rows = [record.of_queries(query, query + 1) for record in records]
     weights = np.stack([np.stack([one.pattern(head)[0].float().cpu() for head in range(one.n_heads)]) for one in rows])
-    softmax = [record.gates is None for record in records]
-    if any(softmax):
-        weights *= np.reshape(softmax, (-1, 1, 1))
     tokens = trace.tokens["encoder" if kind != "decoder" else "decoder"]
-    found = telling(weights, words_to_look_at(tokens, None if kind == "cross" else query))
-    return None if found is None else replace(found, among_some=any(softmax) and not all(softmax))
+    return telling(weights, words_to_look_at(tokens, None if kind == "cross" else query))
 
 
 def telling(weights: Float[ndarray, "n_layers n_heads n_k"], keys: Bool[ndarray, " n_k"]) -> TellingHead | None:

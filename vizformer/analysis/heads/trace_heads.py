@@ -70,12 +70,11 @@ class TraceHeads:
         if queries is not None:
             record = record.of_queries(queries.start, queries.stop)
         columns = slice(None) if keys is None else slice(keys.start, keys.stop)
-        return record.shares(head)[:, columns].float().cpu().numpy()
+        return record.pattern(head)[:, columns].float().cpu().numpy()
 
     def scores(self, layer: int, head: int) -> Float[ndarray, "n_q n_k"]:
-        """What the softmax sees, before the mask; beside a state M, which has both signs."""
-        record = self.records[layer]
-        return (record.scores(head) if record.gates is None else record.pattern(head)).float().cpu().numpy()
+        """What the softmax sees, before the mask."""
+        return self.records[layer].scores(head).float().cpu().numpy()
 
     def operands(self, layer: int, head: int) -> Operands | None:
         """What a map is computed from, in float32; None where that is not all.
@@ -85,11 +84,7 @@ class TraceHeads:
         """
         record = self.records[layer]
         record.check(head)
-        if (
-            record.gates is not None
-            or not record.scoring.is_product
-            or not _only_blocks(record.bias, record.reason_map)
-        ):
+        if not record.scoring.is_product or not _only_blocks(record.bias, record.reason_map):
             return None
         by_distance = None
         if record.position_bias is not None:

@@ -77,15 +77,9 @@ def embedding_given(checkpoint: Checkpoint, trace: Trace) -> dict[str, Tensor]:
 
 
 def join_given(checkpoint: Checkpoint, trace: Trace) -> dict[str, Tensor]:
-    """z of every head of the first layer, as the model's own attention gives it, and W_O.
-
-    Raises:
-        TraceError: a short convolution, whose heads are added up and not joined.
-    """
+    """z of every head of the first layer, as the model's own attention gives it, and W_O."""
     stack = first_stack(trace)
     record = trace[f"{stack}.0.self"]
-    if record.gates is not None and record.gates.rule == "convolution":
-        record.require_softmax()
     module = checkpoint.model.encoder if stack == "encoder" else checkpoint.model.decoder
     assert module is not None
     z = torch.stack([record.z(head) for head in range(record.n_heads)])

@@ -93,19 +93,19 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same, but for those with a state.
+    """Every step that can be compared; the layers of a stack have the same, but for a cutoff.
 
     Raises:
         TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
     found: list[Named] = []
-    first: dict[tuple[str, bool, bool], list[tuple[str, Step, ndarray]]] = {}
+    first: dict[tuple[str, bool], list[tuple[str, Step, ndarray]]] = {}
     for layer in layers(trace):
         stack, _, number = layer.rpartition(".")
         config = checkpoint.model.config
         cut = config.sparsity_of(int(number)) > 0
-        alike = stack, config.has_state(int(number)), cut
+        alike = stack, cut
         if alike not in first:
             steps = layer_steps(checkpoint, trace, layer)
             first[alike] = [

@@ -88,7 +88,7 @@ def row_divergences(
     parts = []
     for start in range(0, rows, step):
         some = [record.of_queries(start, min(start + step, rows)) for record in (one, two)]
-        p, q = (record.shares(head)[:, :keys].cpu().double() for record in some)
+        p, q = (record.pattern(head)[:, :keys].cpu().double() for record in some)
         choice = (torch.stack([record.reason(head)[:, :keys].cpu() == 0 for record in some]).sum(-1) > 1).any(0)
         parts.append(torch.where(choice, (measure or divergence)(p, q), torch.nan))
     return torch.cat(parts).numpy()
@@ -139,8 +139,7 @@ def _records(runs: TwoRuns, kind: Kind, layer: int, head: int) -> tuple[Attentio
             heads=n_heads,
         )
     name = site_name(kind, layer)
-    one, two = runs.trace[name], runs.other[name]
-    return one.padded(max(n_heads, one.n_heads)), two.padded(max(n_heads, two.n_heads))
+    return runs.trace[name], runs.other[name]
 
 
 def _window(

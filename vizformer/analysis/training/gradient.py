@@ -121,7 +121,7 @@ def _matrices(block: Block) -> list[list[str]]:
 
     return [
         *(
-            [whole for part in ("", ".matrix") if (whole := f"self_attention.{name}{part}.weight") in there]
+            [whole for whole in (f"self_attention.{name}.weight",) if whole in there]
             for name in ("W_Q", "W_K", "W_V", "W_O")
         ),
         *([f"cross_attention.{name}.weight"] if crossing else [] for name in ("W_Q", "W_K", "W_V", "W_O")),

@@ -2,18 +2,8 @@
 
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _
 from vizformer.web.words.labels import size
-
-
-def draw_no_attention(config: ModelConfig) -> bool:
-    """Says that no layer has attention; whether that is so."""
-    if config.only_states:
-        show_note(
-            "No layer of this model has attention: each keeps a state, which does not grow with the text. What "
-            "attention costs cannot be counted on it; choose a model with attention for that."
-        )
-    return config.only_states
 
 
 def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:

@@ -19,7 +19,7 @@ head takes 0.04 s both ways."""
 
 def words_of(config: ModelConfig) -> dict[str, str]:
     """What `attention` says of the heads of a model of these options."""
-    return words(attention.texts_of(sinks=config.sinks, with_states=config.state_layers is not None))
+    return words(attention.texts_of(sinks=config.sinks))
 
 
 def packed(subject: Subject, kind: Kind, shape: tuple[int, int, int, int], without: Without = "none") -> HeadsPayload:

@@ -42,7 +42,7 @@ def place_elsewhere(subject: Subject, kind: Kind) -> tuple[int, int] | None:
     """The layer and the head that the page Attention shows of a model that the reader opened; None of any other model."""
     if not subject.model.is_from_elsewhere or subject.edited:
         return None
-    state.fit(layer=subject.config.layers_of(kind), head=subject.config.most_heads)
+    state.fit(layer=subject.config.layers_of(kind), head=subject.config.n_heads)
     open_on_a_head(subject, kind)
     return state.view().layer, state.view().head
 
@@ -68,7 +68,7 @@ def open_on_a_layer(subject: Subject, kind: Kind) -> str:
         "Shown is layer {layer}: of all heads, its head {head} has the row “{query}” that looks most at one other word, "
         "“{key}” ({weight}).",
         **_values(found, query, key),
-    ) + _left_out(found)
+    )
 
 
 def _suggested(subject: Subject, kind: Kind) -> tuple[TellingHead, Token, Token] | None:
@@ -90,11 +90,7 @@ def why(found: TellingHead, query: Token, key: Token) -> str:
         "Shown is layer {layer}, head {head}: of all heads its row “{query}” looks most at one other word, “{key}” "
         "({weight}).",
         **_values(found, query, key),
-    ) + _left_out(found)
-
-
-def _left_out(found: TellingHead) -> str:
-    return " " + _("Layers without a softmax were left out.") if found.among_some else ""
+    )
 
 
 def _values(found: TellingHead, query: Token, key: Token) -> dict[str, object]:

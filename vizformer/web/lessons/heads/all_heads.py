@@ -58,11 +58,11 @@ def draw(subject: Subject) -> None:
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.layers_of(kind)
     why = telling.open_on_a_head(subject, kind)
-    view = state.fit(layer=n_layers, head=config.most_heads, query=len(queries))
+    view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
     looked = {"layer": view.layer, "head": view.head, "query": view.query_of(queries), "view": view.numbers}
     wanted = replace(last, **looked)
-    shape = (n_layers, config.most_heads, len(queries), len(keys))
+    shape = (n_layers, config.n_heads, len(queries), len(keys))
     names = (row_names.queries(subject, kind), labels.texts(keys))
     shown_as: dict[str, Any] = {
         "query_tokens": names[0],

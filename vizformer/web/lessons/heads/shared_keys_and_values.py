@@ -32,8 +32,6 @@ def sharing_costs(model: ModelRef, length: int, memory: int) -> tuple[SharingCos
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    if cost_notes.draw_no_attention(subject.config):
-        return
     st.html(table.style())
     config, (own, memory) = subject.config, _lengths(subject)
     with controls():
@@ -104,8 +102,6 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("cache")
 def question(subject: Subject) -> lesson.Choice | None:
-    if subject.config.only_states:
-        return None
     h = subject.config.n_heads
     costs = {one.n_kv_heads: one.cache_bytes for one in sharing_costs(subject.model, *_lengths(subject))}
     full, least = costs[h], costs[1]

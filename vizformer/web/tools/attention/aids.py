@@ -78,30 +78,6 @@ def _said(subject: Subject, kind: Kind) -> Iterator[str]:
             least=f"{float(sums.min()):.2f}",
             most=f"{float(sums.max()):.2f}",
         )
-    if view.over == "one" and record.gates is not None and record.gates.back is not None:
-        yield _(
-            "Why there is no softmax here: this layer is a short convolution between two gates, and compares nothing. A "
-            "head is a tap of its filter: it reads one token, with weight 1 in every text, and its number says how many "
-            "places back that is, here {back}. The map is exact: what differs from token to token are the values, which "
-            "hold the weights of the filter, and the gates.",
-            back=view.head,
-        )
-    elif view.over == "one" and record.gates is not None:
-        sums = record.row_sums(view.head)
-        yield (
-            _("Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it.")
-            if record.gates.rule == "delta"
-            else _(
-                "Why there is no softmax here: this layer is a state space (Mamba-2), which adds every token to a state "
-                "that fades, and reads it."
-            )
-        )
-        yield _(
-            "What it does is all the same a map, M, exact and with both signs: “scores” shows it, and its rows sum to "
-            "{least} to {most}; “weights” shows each key's share by size.",
-            least=f"{float(sums.min()):.2f}",
-            most=f"{float(sums.max()):.2f}",
-        )
     if view.over == "mean":
         yield (
             _("Mean over the heads: each row that has a key to look at sums to 1.")

@@ -164,7 +164,6 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
         figures.cache_growth(
             text.costs.cache_bytes,
             text.costs.memory_bytes,
-            of_source=config.n_encoder_layers > 0,
             at=step,
             title=_("The KV cache grows with every token"),
         ),

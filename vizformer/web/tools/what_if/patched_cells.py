@@ -90,5 +90,5 @@ def runs(subject: Subject, asked: Asked) -> int:
     """How many cells the table has: one run of the model for each."""
     trace = subject.trace
     n = len(trace.tokens["encoder" if asked.kind == "encoder" else "decoder"])
-    layers, heads = n_layers(trace, asked.kind), subject.config.most_heads
+    layers, heads = n_layers(trace, asked.kind), subject.config.n_heads
     return {"stream": (layers + 1) * n, "heads_by_position": heads * n}.get(asked.what, layers * heads)

@@ -7,7 +7,6 @@ from functools import cached_property
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.forward_scenes import SHOWN, Look, Walkthrough, walkthrough
 from vizformer.analysis.attribution.station_numbers import HeadRow, Stack
-from vizformer.analysis.heads.maps import site_name
 from vizformer.components.stations import Ask, Frame, Option
 from vizformer.text import Token
 from vizformer.web.catalogue import model_cache
@@ -61,11 +60,6 @@ class Sentence:
     @cached_property
     def row(self) -> HeadRow:
         return station_numbers.head_row(self.subject.trace, self.stack, self.look)
-
-    @property
-    def has_softmax(self) -> bool:
-        """Whether the layer that is shown has scores that go through one: a state has none."""
-        return self.subject.trace[site_name(self.stack, self.look.layer)].gates is None
 
     @property
     def head(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Stations 5 to 8: query and key, softmax, values and heads, the mask. A model without a softmax has none of them."""
+"""Stations 5 to 8: query and key, softmax, values and heads, the mask."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,8 +18,6 @@ _VALUES = 5  # value rows that are shown, those of the largest weights
 
 def query(about: Sentence) -> Station | None:
     """Scores of one query with every key, and the weights that come of them."""
-    if not about.has_softmax:
-        return None
     say, look, texts = words_of("query"), about.look, about.texts
     at, best = look.query, int(np.argmax(look.weights[look.query]))
     chips = Chips(texts, lit=[at])
@@ -52,8 +50,6 @@ def _posts(title: str, names: Sequence[str], weights: Sequence[float], lit: int)
 
 def softmax(about: Sentence) -> Station | None:
     """e to the power of each score, divided by the sum; the same scores times a factor."""
-    if not about.has_softmax:
-        return None
     say, at = words_of("softmax"), about.look.query
     scores = about.row.scores[at]
     seen = [i for i, score in enumerate(scores) if not np.isnan(score)]
@@ -88,8 +84,6 @@ def softmax(about: Sentence) -> Station | None:
 
 def heads(about: Sentence) -> Station | None:
     """Weight times value, their sum; all heads of the layer."""
-    if not about.has_softmax:
-        return None
     say, look = words_of("heads"), about.look
     order = np.argsort(-look.weights[look.query], kind="stable")[:_VALUES]
     names = [say("taken", weight=number(float(look.weights[look.query, i])), token=about.texts[i]) for i in order]
@@ -117,7 +111,7 @@ def heads(about: Sentence) -> Station | None:
 def mask(about: Sentence) -> Station | None:
     """What a row of the decoder may see; the same without the mask. None where there is no decoder."""
     written = about.written
-    if len(written) < 2 or not about.has_softmax:
+    if len(written) < 2:
         return None
     say, texts = words_of("mask"), labels.texts(written)
     found = station_numbers.unmasked(about.subject.trace, len(written))
