@@ -162,7 +162,7 @@ def test_another_order_is_another_text_or_none(text, other):
     ("locale", "named", "shown"),
     [
         ("en-US", "layer 0, head 2 moved most, by {share} of its own weights", "its weights moved most"),
-        ("zh-CN", "第 0 层的头 2 变动最大，占自身权重的 {share}", "它的权重变动最大"),
+        ("zh-CN", "第 0 层第 2 个头变动最大，占自身权重的 {share}", "它的权重变动最大"),
     ],
 )
 def test_of_a_fine_tuned_model_the_head_that_moved_is_named_and_shown(
