@@ -176,4 +176,4 @@ def test_the_colours_of_a_map_end_at_1_or_at_its_largest_and_the_scale_says_so()
     usual, own = (figures.attention_heatmap(weights, tokens, tokens, own_range=own) for own in (False, True))
     assert (usual.parts[0][0]["zmax"], own.parts[0][0]["zmax"]) == (1.0, 0.25)
     assert usual.parts[0][0]["colorbar"]["title"]["text"] == "weight"
-    assert "colours up to the largest of this map: 0.25" in files.as_file(own, "svg").decode()
+    assert ">0–0.25<" in files.as_file(own, "svg").decode()

@@ -19,6 +19,7 @@ from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.bounded_cache import VARIABLE
 from vizformer.web.catalogue.session_folders import GRACE, Watch
 from vizformer.web.tools.elsewhere import pictures
+from vizformer.web.widgets.downloads import colours_said
 
 PAGE = "pages/explore/elsewhere.py"
 
@@ -196,3 +197,8 @@ def test_what_a_session_handed_in_goes_when_it_ends() -> None:
         read_attention("a.npz", npz(maps=weights(1, 2, 9, 9)))
     )  # and is gone: another file took its place
     assert pictures._ARRAYS.bytes == now
+
+
+def test_a_caption_says_where_the_colours_of_the_map_end() -> None:
+    assert colours_said("absolute") == ()
+    assert colours_said("own") == ("colours up to the largest of this map",)

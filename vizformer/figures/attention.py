@@ -32,7 +32,7 @@ def attention_heatmap(
     `reasons`: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
     `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0, and
     effective weights, which can be below 0, a diverging one of the same reach as weights.
-    `own_range`: whether the colours of weights end at the largest of this map, which the scale then says, not at 1.
+    `own_range`: whether the colours of weights end at the largest of this map, which its scale then says, not at 1.
     `words`: those that are not the usual ones.
     """
     words = texts() | dict(words or {})
@@ -50,7 +50,7 @@ def attention_heatmap(
     end = reach(values) if kind == "scores" or own_range else 1.0
     scale = words["score" if kind == "scores" else "weight"]
     if weights and own_range:
-        scale = words["of_largest"].replace("{value}", f"{end:.4g}")
+        scale = f"{scale}<br>0–{end:.2g}"
     small = max(values.shape) <= PRINTED_UP_TO
     figure = Figure().add_heatmap(
         z=values,

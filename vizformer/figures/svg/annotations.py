@@ -113,7 +113,10 @@ def colour_bars(traces: Sequence[Mapping[str, Any]], box: Box) -> str:
             y = bottom - (value - low) / (high - low) * (bottom - top)
             drawn.append(letters(f"{value:.6g}".replace("-", "−"), x + thick + 4, y, size=SIZE - 1))
         if title := trace.get("colorbar", {}).get("title", {}).get("text"):
-            drawn.append(letters(plain(title)[0], x, top - 14, size=SIZE - 1))
+            rows = plain(title)
+            drawn += [
+                letters(row, x, top - 14 - 13 * (len(rows) - 1 - at), size=SIZE - 1) for at, row in enumerate(rows)
+            ]
     return "".join(drawn)
 
 

@@ -78,7 +78,7 @@ def letters(
 
 def width_of(text: str, size: float = SIZE) -> float:
     """The px that a text takes at most."""
-    return float(room(text, round(size)))
+    return float(room(visible(text), round(size)))
 
 
 def wrapped(text: str, width: float, size: float = SIZE) -> list[str]:

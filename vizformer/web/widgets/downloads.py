@@ -214,6 +214,11 @@ def caption(*said: str, model: bool = True, sentence: bool = True) -> Caption:
     return found
 
 
+def colours_said(colours: str) -> tuple[str, ...]:
+    """What a caption says of the colours of a map: nothing where they end at 1."""
+    return (_("colours up to the largest of this map"),) if colours == "own" else ()
+
+
 def _safe(name: str) -> str:
     """A name that every system takes for a file."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "vizformer"

@@ -21,7 +21,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import Without
 from vizformer.web.widgets import in_python
-from vizformer.web.widgets.downloads import Picture, caption
+from vizformer.web.widgets.downloads import Picture, caption, colours_said
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, words
 
@@ -60,7 +60,7 @@ def one_head(
     name = f"{kind}-layer{layer}-head{head}{'-scores' if scores else ''}"
     return Picture(
         name,
-        caption(told),
+        caption(told, *colours_said("own" if own_range else "absolute")),
         drawn,
         arrays,
         page,
@@ -159,7 +159,8 @@ def together(
         return figures.attention_heatmap(weights, queries, keys, reasons=reasons, own_range=own_range)
 
     content = ("together", subject, kind, view.over, view.without, layer, tuple(queries), tuple(keys))
-    return Picture(f"{kind}-layer{layer}-{view.over}", caption(told), drawn, page=page, content=content)
+    said = caption(told, *colours_said("own" if own_range else "absolute"))
+    return Picture(f"{kind}-layer{layer}-{view.over}", said, drawn, page=page, content=content)
 
 
 def text_of(

@@ -21,7 +21,7 @@ from vizformer.figures.figure import Figure
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import Cache, cached, limit
 from vizformer.web.widgets.choices import line
-from vizformer.web.widgets.downloads import Picture, caption, take_away
+from vizformer.web.widgets.downloads import Picture, caption, colours_said, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note, translate
@@ -206,7 +206,7 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
     take_away(
         Picture(
             f"layer{chosen.layer}-head{chosen.head}",
-            caption(told, name, model=False),
+            caption(told, name, *colours_said(chosen.colours), model=False),
             drawn,
             page=lambda: attention.to_html(payload, selected=chosen, **shown_as),
             title=told,
