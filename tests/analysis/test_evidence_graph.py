@@ -31,7 +31,7 @@ def test_every_part_passes_on_what_enters_it(name, against):
     other = 0.0 if against is None else float(recorded.mean() if against == "mean" else recorded[against])
     assert found.logit == pytest.approx(float(recorded[found.token]) - other, abs=1e-5)
     values = [edge for edge in found.edges if edge.way == "value"]
-    assert len({(edge.writer, edge.reader) for edge in values}) == len(values)
+    assert len({(edge.writer, edge.reader) for edge in found.edges}) == len(found.edges)  # none is drawn twice
     for node, left in found.others.items():
         out = found.logit if node == found.answer else sum(edge.direct for edge in values if edge.writer == node)
         assert sum(edge.direct for edge in found.into(node)) + left == pytest.approx(out, abs=1e-4)
@@ -62,6 +62,62 @@ def test_the_edges_are_those_of_the_attribution(name):
         own = own if trace[place].opened is None else own * trace[place].opened[head, found.position].double().numpy()
         for edge in found.into(node):  # what the patch takes out of the head is what the edge says
             assert edge.direct == pytest.approx(-(edge.patch.value.numpy() @ own), abs=1e-6)
+
+
+LOOKS = [
+    ("cloze", "The girl lost [MASK] hat in the garden.", 4),
+    ("stories", "The girl lost", 3),
+    ("zh-en", "我有一只猫，它很喜欢吃鱼。", 6),
+    ("zh-en", "我有一只猫，它很喜欢吃鱼。", 8),
+]
+
+
+@pytest.mark.parametrize(("model", "text", "row"), LOOKS)
+def test_an_edge_of_a_look_is_taken_out_of_that_look_alone(model, text, row):
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    found = graph(checkpoint, trace, row)
+    assert len({(edge.writer, edge.reader) for edge in found.edges}) == len(found.edges)
+    looks = [edge for edge in found.edges if edge.way != "value"]
+    for edge in looks:
+        site, _, part = edge.patch.tensor.rpartition(".")
+        assert part == "pattern"  # the head that looks, not one of the earlier ones
+        if edge.way == "key" and edge.reader.place != site:  # behind a look, of whose key one score changes
+            head, query = edge.patch.index
+            moved = np.log(trace[site].pattern(head)[query].numpy()) - np.log(np.asarray(edge.patch.value))
+            assert np.ptp(moved) == pytest.approx(abs(edge.direct), abs=1e-3)
+
+
+@pytest.mark.parametrize(("model", "text", "row", "total"), [(*LOOKS[0], 0.107), (*LOOKS[2], 0.011)])
+def test_the_total_effect_behind_a_look_is_far_from_that_of_all_routes(model, text, row, total):
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    found = graph(checkpoint, trace, row)
+    removed = taken_out(checkpoint, trace, found)
+    looks = [one.total for edge, one in zip(found.edges, removed, strict=True) if edge.way != "value"]
+    assert looks[0] == pytest.approx(total, abs=2e-3)
+    assert max(looks) < 0.2  # by all routes of the earlier head: 0.85 and 3.46
+
+
+@every_model
+@pytest.mark.sample(4)
+def test_an_edge_of_a_token_leaves_out_what_drawn_heads_have_written_alone(name):
+    checkpoint, trace = traced(name)
+    for most in (4, 12):
+        found = graph(checkpoint, trace, most=most)
+        for edge in found.edges:
+            token, head = edge.writer, edge.reader
+            if edge.way != "value" or token.part != "token" or head.part != "head":
+                continue
+            record, weight = trace[head.place], float(trace[head.place].pattern(head.head)[head.row, token.row])
+            left = record.v[record.kv_head(head.head), token.row].double().numpy()
+            drawn = [one.writer for one in found.into(head) if one.writer.part == "head"]
+            if any(writer.row == token.row for writer in drawn):
+                written = value_writers(checkpoint, trace, head.place, head.head, token.row)
+                for one, vector in zip(written.writers, written.vectors, strict=True):
+                    if Node("head", one.place, token.row, one.head) in drawn:
+                        left = left - vector
+            np.testing.assert_allclose(edge.patch.value.numpy(), -weight * left, atol=1e-5)
 
 
 @every_model

@@ -172,6 +172,18 @@ def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, si
     Raises:
         TraceError: the writer is no head.
     """
+    way, end = writer_way(checkpoint, trace, split, side, writer)
+    return end @ way
+
+
+def writer_way(
+    checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
+) -> tuple[Float[ndarray, "d_head d_model"], Float[ndarray, " d_head"]]:
+    """How what a head has written becomes query or key [d_head, d_model], and that becomes score [d_head].
+
+    Raises:
+        TraceError: the writer is no head.
+    """
     if writer.head is None:
         raise TraceError("Only what a head has written came from tokens.")
     o = gather(checkpoint, trace, split.site, split.head, split.query)
@@ -179,7 +191,7 @@ def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, si
     way = _written(checkpoint, o, side, row, {}).directions[writer.place]  # [d_head, d_model]
     other = (split.answered if side == "query" else split.asked).sum(axis=0)
     bent = 1.0 if side == "query" else split.bent  # (which is in `answered` already)
-    return other @ way * o.record.scale * bent
+    return way, other * o.record.scale * bent
 
 
 def value_writers(

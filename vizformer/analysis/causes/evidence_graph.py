@@ -10,9 +10,11 @@ an exact share of the logit, its direct effect, and at every part
 The largest edges are drawn, the others are summed.  Networks are not linear: they are where a way begins, as the tokens
 are.  An edge from a token stands for its row, less what the heads have written there that are drawn by themselves.  What
 turns a head's look is no share of the logit: for the strongest heads such an edge shows the earlier head that has written
-most of the score of the key at which they look, less the mean score (`attribution.score_writers`).
+most of the score of the key at which they look, less the mean score (`attribution.score_writers`), and behind it what that
+one has this from: edges of the look, whose share is one of the score.
 
-The total effect is measured: an edge is taken out of a run, all that comes after is computed anew, and
+The total effect is measured: an edge is taken out of a run, all that comes after is computed anew, and an edge of a look
+is taken out of this look alone, the way that its share went:
 
     total = logit - logit without the edge        (both less what the logit is compared with)
 
@@ -61,7 +63,7 @@ class EvidenceEdge:
 
     Attributes:
         way: "value" carries a share of the logit; "query" and "key" turn the look of a head.
-        direct: the share of the logit; of a look the share of the score less its mean.
+        direct: the share of the logit; of an edge of a look the share of the score less its mean, along this look.
         score: of a look the whole score less its mean; else None.
         patch: what takes the edge out of a run.
     """

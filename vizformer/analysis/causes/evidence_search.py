@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from numpy import ndarray
 
 from vizformer.analysis.attribution.backward import attention_at, output_rows
 from vizformer.analysis.attribution.direct import logit_attribution
 from vizformer.analysis.attribution.lens import predicting_stack
-from vizformer.analysis.attribution.score_writers import Side, Writer, score_split, value_writers, writer_direction
+from vizformer.analysis.attribution.score_writers import Side, Writer, score_split, value_writers, writer_way
 from vizformer.analysis.attribution.terms import Against, Row
 from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Node
 from vizformer.checkpoints import Checkpoint
@@ -23,6 +25,8 @@ SPLIT = 0.2  # of what is taken from a token's row: a head that has written as m
 LOOKED, LOOK = 2, 0.25  # heads whose look is followed, and the share of the score that a drawn writer has
 CHAIN, MOSTLY = 3, 0.5  # edges of a look, and the share of it that each of them has
 LONGEST = 64  # tokens: to follow a look asks for a way back from each
+Ways = Float[ndarray, "..."]
+"""A direction, or one for each number of a vector, as columns; or what goes along them."""
 FEW = 16  # tokens of a head that are told apart; the others are summed
 
 
@@ -59,7 +63,8 @@ class _Open:
 
     patch: Patch
     value: float = 0.0
-    g: Row | float = 0.0
+    g: Ways | float = 0.0  # of a search that ends in a vector a direction for each of its numbers, as columns
+    portion: Ways | float = 0.0  # what it carries of that vector
 
 
 _Key = tuple[Node, Node]
@@ -79,20 +84,31 @@ class _Search:
 
     Args:
         least: of the largest edge, what is still drawn.
+        end: where the ways end in a vector, a query or a key: what its numbers become of the score.
     """
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, least: float) -> None:
-        self.checkpoint, self.trace, self.least = checkpoint, trace, least
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, least: float, end: Ways | float = 1.0) -> None:
+        self.checkpoint, self.trace, self.least, self.end = checkpoint, trace, least, end
         self.waiting, self.drawn, self.others = dict[_Key, _Open](), dict[_Key, _Open](), dict[Node, float]()
-        self.own = dict[Node, Row]()  # of a head: along which direction what it mixes becomes the end [d_head]
+        # of a head: along which direction what it mixes becomes the end, [d_head] or [d_head, numbers of the end]
+        self.own = dict[Node, Ways]()
         self.split = dict[_Key, _Split]()
         self.known = dict[Any, Any]()
 
-    def add(self, writer: Node, reader: Node, value: float, patch: Patch, g: Row | float = 0.0) -> None:
+    def add(
+        self,
+        writer: Node,
+        reader: Node,
+        value: float,
+        patch: Patch,
+        portion: Ways | float = 0.0,
+        *,
+        g: Ways | float = 0.0,
+    ) -> None:
         """So much more along an edge; what enters its writer then is more as well."""
         key = (writer, reader)
         edge = self.drawn.get(key) or self.waiting.setdefault(key, _Open(patch))
-        edge.value, edge.g = edge.value + value, edge.g + g
+        edge.value, edge.g, edge.portion = edge.value + value, edge.g + g, edge.portion + portion
         if key in self.drawn and writer.part == "head":
             self.enter(writer, g)
 
@@ -111,14 +127,25 @@ class _Search:
             if writer.part == "head":
                 self.enter(writer, edge.g)
 
-    def enter(self, head: Node, g: Row | float) -> None:
+    def settle(self) -> None:
+        """Gives back to the edges of tokens what heads have written whose own edges are not drawn."""
+        for (token, head), split in self.split.items():
+            if (edge := self.drawn.get((token, head))) is None:
+                continue
+            rest = split.rest
+            for writer, vector, _ in split.pieces:
+                if (more := self.waiting.pop((writer, head), None)) is not None:
+                    rest, edge.value, edge.portion = rest + vector, edge.value + more.value, edge.portion + more.portion
+            edge.patch = self.piece(head, float(self.pattern(head)[token.row]), rest, self.own[head])[1]
+
+    def enter(self, head: Node, g: Ways | float) -> None:
         """The edges into a head, by the tokens that it looked at: a_j v_j W_O . g."""
         record, at = self.trace[head.place], head.head or 0
         own = output_rows(attention_at(self.checkpoint, head.place), at) @ g  # [d_head]
-        own = own if record.opened is None else own * float64(record.opened[at, head.row])
+        own = own if record.opened is None else (own.T * float64(record.opened[at, head.row])).T
         self.own[head] = self.own.get(head, 0.0) + own
         weights, v = self.pattern(head), float64(record.v[record.kv_head(at)])
-        shares = weights * (v @ own)
+        shares = weights * np.dot(v @ own, self.end)
         order = np.argsort(-np.abs(shares), kind="stable").tolist()
         drawn = {key.row for key, reader in (*self.drawn, *self.split) if reader == head}
         self.others.setdefault(head, 0.0)
@@ -129,13 +156,17 @@ class _Search:
                 continue
             split = self.split.get((token, head), _Split(v[j], []))
             for writer, vector, direction in split.pieces:
-                self.add(writer, head, *self.piece(head, weights[j], vector, own), weights[j] * own @ direction)
+                self.add(writer, head, *self.piece(head, weights[j], vector, own), g=weights[j] * direction.T @ own)
             self.add(token, head, *self.piece(head, weights[j], split.rest, own))
 
-    def piece(self, head: Node, weight: float, vector: Row, own: Row) -> tuple[float, Patch]:
-        """What a part of a value becomes in the logit, and the patch that takes it out of what the head has mixed."""
-        taken = torch.tensor(-weight * vector)
-        return float(weight * (vector @ own)), Patch(f"{head.place}.z", (head.head, head.row), taken, adds=True)
+    def piece(self, head: Node, weight: float, vector: Row, own: Ways) -> tuple[float, Patch, Ways | float]:
+        """What a part of a value becomes at the end, and the patch that takes it out of what the head has mixed."""
+        taken, portion = torch.tensor(-weight * vector), weight * (vector @ own)
+        return (
+            float(np.dot(portion, self.end)),
+            Patch(f"{head.place}.z", (head.head, head.row), taken, adds=True),
+            portion,
+        )
 
     def pattern(self, head: Node) -> Row:
         """The weights with which a head looks from its row."""
@@ -150,17 +181,17 @@ class _Search:
         written = value_writers(self.checkpoint, self.trace, head.place, head.head or 0, token.row, self.known)
         weight, own, rest = float(self.pattern(head)[token.row]), self.own[head], np.zeros_like(split.rest)
         for writer, vector in zip(written.writers, written.vectors, strict=True):
-            value, patch = self.piece(head, weight, vector, own)
+            value, patch, portion = self.piece(head, weight, vector, own)
             if writer.head is None or abs(value) < SPLIT * abs(edge.value):
                 rest = rest + vector
                 continue
             node, direction = Node("head", writer.place, token.row, writer.head), written.directions[writer.place]
             split.pieces.append((node, vector, direction))
-            self.add(node, head, value, patch, weight * own @ direction)
+            self.add(node, head, value, patch, portion, g=weight * direction.T @ own)
         if split.pieces:
             split.rest = rest
-            value, patch = self.piece(head, weight, rest, own)
-            self.waiting[key] = _Open(patch, value)
+            value, patch, portion = self.piece(head, weight, rest, own)
+            self.waiting[key] = _Open(patch, value, portion=portion)
         return bool(split.pieces)
 
 
@@ -184,7 +215,7 @@ class _AnswerSearch(_Search):
         for term in self.terms.terms:
             if term.part == "head":
                 node, at = Node("head", term.place, row, term.head), Patch(f"{term.place}.z", (term.head, row))
-                self.add(node, self.answer, term.value, at, self.terms.directions[term.place])
+                self.add(node, self.answer, term.value, at, g=self.terms.directions[term.place])
             elif term.part in ("feedforward", "feedforward_bias", "layer_input"):
                 node = Node("layer_input" if term.part == "layer_input" else "feedforward", term.place, row)
                 self.add(node, self.answer, term.value, Patch(term.place, (row,)))
@@ -219,30 +250,42 @@ class _AnswerSearch(_Search):
         if share <= 0.0 or share < LOOK * abs(split.score):
             return []
         node = Node("head", writer.place, head.row if side == "query" else key, writer.head)
-        g = writer_direction(self.checkpoint, self.trace, split, side, writer)
-        way = _Search(self.checkpoint, self.trace, MOSTLY)
-        way.add(node, head, share, self.turned(head, side, key, node), g)
+        onwards, end = writer_way(self.checkpoint, self.trace, split, side, writer)
+        whole = self.written_by(head, side, key, node)
+        way = _Search(self.checkpoint, self.trace, MOSTLY, end)
+        way.add(node, head, share, self.turned(head, side, key, whole), whole, g=onwards.T)
         way.draw(CHAIN)
+        way.settle()
         return [
-            EvidenceEdge(*ends, side, edge.value, split.score, patch=edge.patch)
+            EvidenceEdge(*ends, side, edge.value, split.score, patch=self.turned(head, side, key, edge.portion))
             for ends, edge in way.drawn.items()
-            if ends not in self.drawn  # (which has it, for another share)
         ]
 
-    def turned(self, head: Node, side: Side, key: int, writer: Node) -> Patch:
-        """The row of weights of a head whose query, or whose key, lacks what another head has written into it."""
+    def written_by(self, head: Node, side: Side, key: int, writer: Node) -> Row:
+        """What another head has written into the query, or the key, of a head [d_head]."""
         split = score_split(self.checkpoint, self.trace, head.place, head.head or 0, head.row, key)
         writers, vectors = (split.queries, split.asked) if side == "query" else (split.keys, split.answered)
         at = next(i for i, one in enumerate(writers) if (one.place, one.head) == (writer.place, writer.head))
+        return vectors[at] / (split.bent if side == "key" else 1.0)
+
+    def turned(self, head: Node, side: Side, key: int, portion: Ways | float) -> Patch:
+        """The row of weights of a head whose query, or whose key, lacks a portion: the look alone is another one."""
         record, number = self.trace[head.place].of_queries(head.row, head.row + 1), head.head or 0
         changed = (record.q if side == "query" else record.k).clone()
         where = (number, 0) if side == "query" else (record.kv_head(number), key)
-        changed[where] -= torch.tensor(vectors[at] / (split.bent if side == "key" else 1.0)).to(changed)
+        changed[where] -= torch.as_tensor(portion).to(changed)
         record = replace(record, q=changed) if side == "query" else replace(record, k=changed)
         return Patch(f"{head.place}.pattern", (number, head.row), record.pattern(number)[0])
 
     def found(self, looks: list[EvidenceEdge]) -> Evidence:
-        """The graph, and the proof: what is where ways begin, drawn or not, sums to the logit."""
+        """The graph, and the proof: what is where ways begin, drawn or not, sums to the logit.
+
+        Of two edges between the same parts the one that carries a value is drawn, or the look that was followed first.
+        """
+        self.settle()
+        found = {(edge.writer, edge.reader): edge for edge in reversed(looks)}
+        looks = [edge for edge in looks if found[edge.writer, edge.reader] is edge]
+        looks = [edge for edge in looks if (edge.writer, edge.reader) not in self.drawn]
         for (_, reader), edge in self.waiting.items():
             self.others[reader] += edge.value
         edges = [EvidenceEdge(*key, "value", edge.value, patch=edge.patch) for key, edge in self.drawn.items()]

@@ -219,7 +219,8 @@ def evidence_in_words(subject: Subject, asked: Asked) -> None:
         st.markdown(said)
     show_note(
         "The direct effect is a share of the logit, with patterns and the divisors of norms as they are. For the total "
-        "effect the edge is taken out, and all that comes after is computed anew. A dashed line turns where a head looks."
+        "effect the edge is taken out, and all that comes after is computed anew. A dashed line turns where a head looks: "
+        "its share is one of the score, and it is taken out of that look alone."
     )
 
 
