@@ -23,7 +23,7 @@ from vizformer.training.gru import load_gru
 from vizformer.web.lessons.map import gru as felt
 from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning
 from vizformer.web.widgets.lesson_text import lesson_prose
-from vizformer.web.words.errors import plain
+from vizformer.web.words.plain_text import quoted
 
 PAGE = "pages/learn/map.py"
 PARTS = ("drawing", "rnn", "cost", "gru")
@@ -255,8 +255,8 @@ def test_two_curves_over_different_tokens_are_said_to_be(open_app: Open) -> None
     own, other = load_gru(asset("lessons", "map"))[1].encode("我有一只猫。"), load("zh-en").encode("我有一只猫。")
     assert own[-1].text != other[-1].text
     said = next(caption.value for caption in app.caption if "a tokenizer of its own" in caption.value)
-    assert f"GRU reads {len(own)} and ends with “{plain(own[-1].text)}”" in said
-    assert f"{plain('zh-en')} reads {len(other)} and ends with “{plain(other[-1].text)}”" in said
+    assert f"GRU reads {len(own)} and ends with “{quoted(own[-1].text)}”" in said
+    assert f"zh-en reads {len(other)} and ends with “{quoted(other[-1].text)}”" in said
     named = [trace["name"] for trace in figure(app)["data"]]
     assert [len(numbers(trace["y"])) for trace in figure(app)["data"]] == [len(own), len(other)]
     assert named == ["GRU", "Transformer zh-en"]
