@@ -5,31 +5,27 @@ against `vizformer.text.bounds` first: a small one here, a larger one in a proce
 time, where the library then reads it too.  What was found is kept for as long as the server runs.
 """
 
-import contextlib
 import hashlib
 import json
-import subprocess
 import sys
 import threading
 from collections import OrderedDict
 from typing import Any
 
 from vizformer.errors import TokenizerError
-from vizformer.jobs.worker import environment
+from vizformer.jobs import limits
 from vizformer.messages import N_, Message
 from vizformer.text import bounds
 from vizformer.text.text_growth import BoundsError, shown
 
-MEGABYTE = 2**20
-LIMIT = 48 * MEGABYTE  # bytes of a file; the largest in use have 34
-_SMALL = 2 * MEGABYTE
+LIMIT = 48 * limits.MEGABYTE  # bytes of a file; the largest in use have 34
+_SMALL = 2 * limits.MEGABYTE
 _MOST_COMMAS = 2_500_000  # in a file: as many values; each takes some 100 bytes
 _MOST_A_ROW, _MOST_BESIDE = 20, 100_000  # commas: a token has one, a merge two of its own, an added token eight
 _TEXTS = ("Hello, world! 你好 1", " " * 200 + "x", "a" * 200 + "!", "\n" * 200, "\ufdfa\u0130é" * 20)
 _MOST_KEPT = 256
 _kept: OrderedDict[str, Message | None] = OrderedDict()  # what was said of a file, by its digest
 _lock = threading.Lock()
-_at_once = threading.BoundedSemaphore(2)
 
 
 class TrialError(TokenizerError):
@@ -67,8 +63,7 @@ def examine(content: str, rows: int | None = None) -> None:
                 rows=f"{rows:,}",
             )
         else:
-            with _at_once:
-                said = _apart(raw, rows)
+            said = _apart(raw, rows)
         with _lock:
             _kept[name] = said
             while len(_kept) > _MOST_KEPT:
@@ -103,24 +98,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _apart(raw: bytes, rows: int | None) -> Message | None:
     """The same, in a process of its own, which also lets the library read the file and cut a few texts."""
-    alone = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-    size = len(raw) // MEGABYTE + 1
+    size = len(raw) // limits.MEGABYTE + 1
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "vizformer.text.trial", str(size), str(rows or "")],
-            input=raw,
-            capture_output=True,
-            env=environment(**alone),
-            timeout=10 + size,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return N_("it takes too long to read")
+        said = limits.tried(__name__, str(size), str(rows or ""), content=raw, seconds=10 + size)
     except OSError as error:  # no memory for a process
         raise BusyError("it cannot be looked at now: {error}", error=str(error.strerror)) from error
-    if done.returncode == 0:
-        return _received(done.stdout)
-    return N_("reading it takes too much memory or time")
+    return N_("reading it takes too much memory or time") if said is None else _received(said)
 
 
 def _sent(message: Message | None) -> Any:
@@ -149,13 +132,7 @@ def main() -> None:
     size, rows = int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2] else None
     from tokenizers import Tokenizer
 
-    with contextlib.suppress(ImportError, ValueError, OSError):  # (there is no such thing on Windows)
-        import resource
-
-        memory = (128 + 16 * size) * MEGABYTE
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        seconds = 2 + size // 4
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    limits.limit(128 + 16 * size, 2 + size // 4)
     raw = sys.stdin.buffer.read()
     said = _looked_at(raw, rows)
     if said is None:
