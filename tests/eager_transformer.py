@@ -269,7 +269,7 @@ class Eager:
             call.k_projected.append(k)
             if c.qk_norm_over == "all":
                 q, k = wide["Q"][:, own], wide["K"][:, of_group]
-            elif c.has_qk_norm(int(site.split(".")[1])):
+            elif c.qk_norm:
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{of_keys}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)

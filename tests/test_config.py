@@ -120,11 +120,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(kv_layers=(1, 1), n_encoder_layers=0, n_decoder_layers=2),
         ["kv_layers=[1, 1]: must have an entry for each of the 2"],
     ),
-    (dict(qk_norm_layers=(0,)), ["qk_norm_layers: only one stack alone with qk_norm has such layers"]),
-    (
-        dict(qk_norm=True, qk_norm_layers=(9,), n_encoder_layers=0),
-        ["qk_norm_layers=[9]: must be numbers of layers in order"],
-    ),
     (dict(positions="rope", rope_gain=1.2), ["rope_gain: only rope_scaling='yarn' and 'longrope' have one"]),
     (dict(rope_divisors=(1.0, "2")), ["rope_divisors=(1.0, '2'): must be a list of float or nothing"]),
     (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3', 'yarn', 'longrope'"]),

@@ -152,13 +152,6 @@ LONGROPE: dict[str, Any] = {
     "rope_divisors": (1.25, 3.0),
     "attention_scale": 0.6,
 }
-LLAMA4: dict[str, Any] = {
-    **LLAMA,
-    "feedforward": "gated",
-    "qk_norm": True,
-    "qk_norm_layers": (1,),
-    "rope_layers": (1,),
-}
 SHARED_KEYS: dict[str, Any] = {**QWEN3, "n_decoder_layers": 4, "kv_layers": (0, 1, 0, 1)}
 GEMMA4: dict[str, Any] = {
     **QWEN3,

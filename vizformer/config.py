@@ -28,6 +28,7 @@ _GONE: Mapping[str, Any] = {
     "shared_expert_gate": True,
     "expert_norms": False,
     "expert_layers": None,
+    "qk_norm_layers": None,
     "latent_dim": None,
     "latent_query_dim": None,
     "latent_value_dim": None,

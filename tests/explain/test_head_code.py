@@ -27,7 +27,6 @@ REFUSED = {
     "llama3": "rope_scaling",
     "yarn": "rope_scaling",
     "yarn-between-pairs": "rope_scaling",
-    "llama4": "n_experts",
     "gained": "rope_scaling",
     "gained-in-one-layer": "rope_local",
     "longrope": "rope_scaling",

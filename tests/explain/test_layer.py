@@ -159,7 +159,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))
         windowed = int(layer.split(".")[1]) in config.windowed_layers
         assert ("self.mask" in keys) == (layer.startswith("decoder") or windowed)
-        assert ("self.normed" in keys) == config.has_qk_norm(int(layer.split(".")[1]))
+        assert ("self.normed" in keys) == config.qk_norm
         assert ("self.turned" in keys) == config.turns(int(layer.split(".")[1]))
         told = config.positions == "alibi" or config.has_relative_bias or config.disentangled != "none"
         assert ("self.position" in keys) == told

@@ -158,8 +158,7 @@ def test_the_steps_and_their_order(variant: str) -> None:
         turned = int(site.split(".")[1]) in VARIANTS[variant][1].get("rope_layers", range(9))
         if positions == "rope" and site.endswith("self") and turned:
             keys[4:4] = ["q_turned", "k_turned"]
-        normed = VARIANTS[variant][1].get("qk_norm_layers") or range(9)
-        if VARIANTS[variant][1].get("qk_norm") and int(site.split(".")[1]) in normed:
+        if VARIANTS[variant][1].get("qk_norm"):
             keys[4:4] = ["q_normed", "k_normed"]
         if VARIANTS[variant][1].get("value_norm"):
             place = keys.index("k_normed" if "k_normed" in keys else "v") + 1

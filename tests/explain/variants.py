@@ -38,7 +38,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama3": ("decoder-only", tiny.LLAMA3),
     "yarn": ("decoder-only", tiny.YARN),
     "yarn-between-pairs": ("decoder-only", {**tiny.YARN, "rope_dims": 12, "rope_whole_pairs": False}),
-    "llama4": ("decoder-only", tiny.LLAMA4),
+    "some-layers-turn": ("decoder-only", {**tiny.QWEN3, "rope_layers": (1,)}),
     "gemma4": ("decoder-only", {**tiny.GEMMA4, "sliding_window": 30}),
     "value-norm-encoder-decoder": ("encoder-decoder", dict(norm_order="post", value_norm=True, n_kv_heads=2)),
     "gemma4-small": ("decoder-only", {**tiny.GEMMA4_SMALL, "sliding_window": 30}),

@@ -24,7 +24,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "yarn": tiny.YARN,
     "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
-    "llama4": tiny.LLAMA4,
+    "some layers turn": {**tiny.QWEN3, "rope_layers": (1,)},
     "gemma4": {**tiny.GEMMA4, "sliding_window": 30},
     "gemma4 small": {**tiny.GEMMA4_SMALL, "sliding_window": 30},
     "gemma3n": {**tiny.GEMMA3N, "sliding_window": 30},

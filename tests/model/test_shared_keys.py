@@ -72,7 +72,6 @@ def test_the_steps_say_whose_keys_they_are(checkpoint: Any) -> None:
         ({"kv_layers": (0, 1, -1, 1)}, "an earlier one that makes its own"),
         ({"kv_layers": (0, 1, 2, 3)}, "leave it out where all do"),
         ({"sliding_window": 3, "sliding_layers": (0,)}, "alike in sliding_layers"),
-        ({"qk_norm_layers": (0, 1, 2)}, "alike in sliding_layers, wide_layers and qk_norm_layers"),
         ({"rope_layers": (1, 2, 3)}, "turn alike"),
     ],
 )

@@ -47,7 +47,6 @@ class Block(nn.Module):
         local: bool = False,
         first: bool = False,
         last: bool = False,
-        qk_norm: bool = True,
         keys_of: int | None = None,
         own_keys: bool = True,
         layer: int = 0,
@@ -58,8 +57,6 @@ class Block(nn.Module):
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local, self.keys_of = windowed, turned, local, keys_of
         self.self_attention = Attention(config, own_keys=own_keys)
-        if not qk_norm:
-            self.self_attention.q_norm = self.self_attention.k_norm = None
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
@@ -219,7 +216,6 @@ class Stack(nn.Module):
                 config.turns_locally(layer),
                 layer == 0,
                 layer == n_layers - 1,
-                config.has_qk_norm(layer),
                 config.kv_layer(layer) if config.kv_layer(layer) in shared else None,
                 config.kv_layer(layer) == layer,
                 layer,

@@ -29,8 +29,6 @@ class AttentionOptions(CommonOptions):
             keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).
         qk_norm_over: whether that norm is over each "head" by itself, or over "all" of them side by side, with a scale of
             its own for every number (OLMo 2).
-        qk_norm_layers: the layers that have that norm, counted from 0, in order (Llama 4, where only layers that turn have
-            it); None: all.
         value_norm: every value is divided by its root mean square, v / sqrt(mean(v^2) + norm_eps), with nothing learned
             (Gemma 4).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
@@ -51,7 +49,6 @@ class AttentionOptions(CommonOptions):
     sliding_layers: Layers | None = None
     qk_norm: bool = False
     qk_norm_over: NormedOver = "head"
-    qk_norm_layers: Layers | None = None
     value_norm: bool = False
     attention_bias: AttentionBias = "same"
     sinks: bool = False
@@ -69,10 +66,6 @@ class AttentionOptions(CommonOptions):
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.depth) if self.sliding_layers is None else self.sliding_layers)
-
-    def has_qk_norm(self, layer: int) -> bool:
-        """Whether the queries and keys of a layer are normalised."""
-        return self.qk_norm and (self.qk_norm_layers is None or layer in self.qk_norm_layers)
 
     def kv_layer(self, layer: int) -> int:
         """The layer whose keys and values a layer reads."""
@@ -156,16 +149,6 @@ class AttentionOptions(CommonOptions):
             )
         yield from self._rules_of_shared_layers()
         yield from self._rules_of_wide_layers()
-        if self.qk_norm_layers is not None:
-            if not self.qk_norm or self.architecture == "encoder-decoder":
-                yield N_("qk_norm_layers: only one stack alone with qk_norm has such layers, leave it out")
-            elif not are_layers(self.qk_norm_layers, self.depth):
-                yield N_(
-                    "qk_norm_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
-                    "have it",
-                    value=str(list(self.qk_norm_layers)),
-                    last=self.depth - 1,
-                )
         if self.qk_norm_over == "all" and not self.qk_norm:
             yield N_("qk_norm_over='all' without qk_norm: give both, or leave it out")
         if self.sliding_window is not None and self.architecture == "encoder-decoder":
@@ -203,14 +186,10 @@ class AttentionOptions(CommonOptions):
             for kind in (
                 self.windowed_layers,
                 self.wide_layers or (),
-                {one for one in range(self.depth) if self.has_qk_norm(one)},
             )
             for layer in self.shared_kv_layers
         ):
-            yield N_(
-                "kv_layers: layers that share keys and values must be alike in sliding_layers, wide_layers and "
-                "qk_norm_layers",
-            )
+            yield N_("kv_layers: layers that share keys and values must be alike in sliding_layers and wide_layers")
 
     def _rules_of_wide_layers(self) -> Iterator[Message]:
         given = self.wide_layers, self.wide_head_dim, self.wide_kv_heads

@@ -50,7 +50,7 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     if config.shared_kv_d_ff is not None:
         more = config.network_parameters(config.shared_kv_d_ff) - config.network_parameters(config.d_ff)
         found["decoder.feedforward"] += len(config.shared_kv_layers) * more
-    if any(given is not None for given in (config.kv_layers, config.wide_layers, config.qk_norm_layers)):
+    if any(given is not None for given in (config.kv_layers, config.wide_layers)):
         name = "decoder.attention" if config.n_decoder_layers else "encoder.attention"
         for layer in range(config.depth):
             found[name] += _attention_parameters(config, layer) - one[name]
@@ -59,10 +59,7 @@ def parameters(config: ModelConfig) -> dict[str, int]:
 
 def _attention_parameters(config: ModelConfig, layer: int) -> int:
     """Those of one layer's attention."""
-    own = config.of_layer(layer)
-    if not config.has_qk_norm(layer):
-        own = replace(own, qk_norm=False, qk_norm_over="head", qk_norm_layers=None)
-    return _of_attention(own, config.kv_layer(layer) == layer)
+    return _of_attention(config.of_layer(layer), config.kv_layer(layer) == layer)
 
 
 @lru_cache(maxsize=64)
@@ -78,7 +75,6 @@ def _parts(config: ModelConfig, depth: int) -> dict[str, int]:
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
-        qk_norm_layers=None,
         kv_layers=None,
         shared_kv_d_ff=None,
         gate_sparsity=None,
