@@ -395,9 +395,6 @@ class Eager:
             gate = x @ self.weights[f"{path}.W_gate.weight"].T
             if (bias := self._bias(f"{path}.W_gate", slice(None))) is not None:
                 gate = gate + bias
-            if (limit := self.config.gate_limit) is not None:
-                gate = torch.where(gate > limit, limit, gate)
-                hidden = 1 + torch.where(hidden.abs() > limit, limit * hidden.sign(), hidden)
             if (share := self.config.sparsity_of(int(path.split(".")[2]))) > 0:
                 z = NormalDist().inv_cdf(share)
                 for row in gate:

@@ -155,8 +155,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
     (dict(attention_gate=2), ["attention_gate=2"]),
     (dict(sinks="yes"), ["sinks='yes'"]),
-    (dict(gate_limit=0.0, feedforward="gated"), ["gate_limit=0.0", "above 0"]),
-    (dict(gate_limit=7.0), ["gate_limit=7.0", "this is an option of feedforward='gated', leave it out"]),
     (dict(embedding_scale=0.0, residual_scale=-1.0), ["embedding_scale=0.0: must be above 0", "residual_scale=-1.0"]),
     (dict(score_cap=0.0, logit_cap=-1.0), ["score_cap=0.0: must be above 0", "logit_cap=-1.0: must be above 0"]),
     (dict(score_cap=5.0), ["score_cap=5.0: only one stack alone"]),

@@ -121,7 +121,6 @@ GPT_OSS: dict[str, Any] = {
     "bias": True,
     "sinks": True,
     "activation": "quick_gelu",
-    "gate_limit": 0.4,
 }
 NEOX: dict[str, Any] = dict(
     head_dim=8,

@@ -29,6 +29,7 @@ _GONE: Mapping[str, Any] = {
     "expert_norms": False,
     "expert_layers": None,
     "qk_norm_layers": None,
+    "gate_limit": None,
     "latent_dim": None,
     "latent_query_dim": None,
     "latent_value_dim": None,

@@ -69,7 +69,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "sinks-encoder-decoder": (
         "encoder-decoder",
-        dict(norm_order="post", sinks=True, feedforward="gated", gate_limit=0.3, n_kv_heads=2),
+        dict(norm_order="post", sinks=True, feedforward="gated", n_kv_heads=2),
     ),
     "quick-gelu": ("decoder-only", {**tiny.GEMMA, "activation": "quick_gelu"}),
     "relu-squared": ("decoder-only", {**tiny.GEMMA, "activation": "relu_squared"}),

@@ -79,7 +79,6 @@ def test_what_each_option_adds() -> None:
     assert count(attention_gate=True) == plain + 2 * 16 * 16
     assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
     assert count(sinks=True) == plain + 2 * 4
-    assert count(gate_limit=1.0) == plain
 
 
 def test_a_fresh_offset_norm_scales_by_one() -> None:

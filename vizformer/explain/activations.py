@@ -9,7 +9,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.messages import N_, Message
-from vizformer.model.feedforward import FeedForward, QuickGELU, SquaredReLU
+from vizformer.model.feedforward import QuickGELU, SquaredReLU
 
 
 class ActivationKind(NamedTuple):
@@ -18,10 +18,8 @@ class ActivationKind(NamedTuple):
     name: str
     call: str
     sentence: Message | None
-    limit: float | None = None  # of a gate: see `gate_limit` of the options
 
     def compute(self, x: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
-        x = x if self.limit is None else np.minimum(x, self.limit)
         if self.name == "ReLU":
             return np.maximum(x, 0.0)
         if self.name == "ReLU²":
@@ -32,29 +30,7 @@ class ActivationKind(NamedTuple):
             return x / (1.0 + np.exp(-1.702 * x))
         return _gelu_tanh(x) if "tanh" in self.call else _gelu(x)
 
-    def partner(self, hidden: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
-        """What an opened gate multiplies."""
-        return hidden if self.limit is None else np.clip(hidden, -self.limit, self.limit) + 1
-
-    def partner_symbol(self, argument: str) -> str:
-        limit = self.limit
-        return argument if limit is None else rf"(1 + \min(\max({argument}, -{limit:g}), {limit:g}))"
-
-    def partner_code(self, variable: str) -> str:
-        limit = self.limit
-        return variable if limit is None else f"({variable}.clamp({-limit!r}, {limit!r}) + 1)"
-
-    def partner_text(self) -> Message:
-        if self.limit is None:
-            return N_("Number by number, the widened row is multiplied by its opened gate.")
-        return N_(
-            "Number by number, the widened row, cut off at ±{limit} and with 1 added, is multiplied by its opened gate.",
-            limit=f"{self.limit:g}",
-        )
-
     def symbol(self, argument: str) -> str:
-        if self.limit is not None:
-            return self._replace(limit=None).symbol(rf"\min({argument}, {self.limit:g})")
         if self.name == "ReLU":
             return rf"\max(0, {argument})"
         if self.name == "ReLU²":
@@ -62,15 +38,9 @@ class ActivationKind(NamedTuple):
         return rf"\mathrm{{{self.name}}}({argument})"
 
     def code(self, variable: str) -> str:
-        return self.call.format(variable if self.limit is None else f"{variable}.clamp(max={self.limit!r})")
+        return self.call.format(variable)
 
     def text(self, active: ndarray) -> Message:
-        if self.limit is not None:
-            return N_(
-                "What is above {limit} counts as {limit}; then {name} bends it.",
-                limit=f"{self.limit:g}",
-                name=self.name,
-            )
         if self.sentence is None:
             return N_(
                 "ReLU keeps what is positive and silences the rest: {n} of {all} numbers are 0.",
@@ -78,11 +48,6 @@ class ActivationKind(NamedTuple):
                 all=active.size,
             )
         return self.sentence
-
-
-def network_activation(network: FeedForward) -> ActivationKind:
-    """That of a feed-forward network, with the limit of its gates."""
-    return activation_kind(network.activation)._replace(limit=network.limit)
 
 
 def activation_kind(activation: nn.Module) -> ActivationKind:

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.activations import network_activation
+from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.feedforward_rows import FeedForwardNumbers, cutoff_code, cutoff_of, feedforward_numbers
 from vizformer.explain.step import Contraction, Operand, Proof, Step
@@ -39,7 +39,7 @@ def network_steps(
     """From the rows that a network reads to what it makes of them; they are proved `through` what that goes into."""
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
-    gate, kind = feedforward.W_gate, network_activation(feedforward)
+    gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)
     hidden, entering, active, inner, out = (
         numbers.hidden,
         numbers.entering,
@@ -125,12 +125,12 @@ def network_steps(
             make(
                 "gated",
                 N_("Feed-forward, 2b: through the gate"),
-                kind.partner_text(),
-                rf"B = A \odot {kind.partner_symbol('H')}",
-                rf"B_{{0,0}} = {latex.number(active[0, 0])} \cdot {kind.partner_symbol(latex.factor(hidden[0, 0]))} = {latex.number(inner[0, 0])}",
+                N_("Number by number, the widened row is multiplied by its opened gate."),
+                r"B = A \odot H",
+                rf"B_{{0,0}} = {latex.number(active[0, 0])} \cdot {latex.factor(hidden[0, 0])} = {latex.number(inner[0, 0])}",
                 "B",
                 inner,
-                f"active = active * {kind.partner_code('hidden')}",
+                "active = active * hidden",
             )
         )
     last = "A" if gate is None else "B"

@@ -2,8 +2,7 @@
 
     hidden = x W_in + b_in,   active = act(hidden),   out = active W_out + b_out      (gated: act(x W_gate) * hidden)
 
-gate_limit of the options cuts off the gate and what it multiplies, gate_sparsity what is below a cutoff
-(`vizformer.model.feedforward`).
+gate_sparsity of the options shuts what is below a cutoff (`vizformer.model.feedforward`).
 
 Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
 """
@@ -16,7 +15,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.explain.activations import network_activation
+from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.snippets import light_inputs
 from vizformer.explain.step import Proof
@@ -56,13 +55,13 @@ def inner_numbers(
     x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
 ) -> tuple[Float[ndarray, "n d_ff"], ...]:
     """`hidden`, `raw`, `entering`, `active` and `inner` of `FeedForwardNumbers`, rounded where a model in `dtype` rounds."""
-    gate, kind = feedforward.W_gate, network_activation(feedforward)
+    gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)
     hidden = stored(x @ float64(feedforward.W_in.weight).T + bias_of(feedforward.W_in), dtype)
     raw = entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), dtype)
     if feedforward.cutoff is not None:
         entering = np.maximum(stored(raw - cutoff_of(raw, feedforward.cutoff, dtype), dtype), 0.0)
     active = stored(kind.compute(entering), dtype)
-    inner = active if gate is None else stored(active * stored(kind.partner(hidden), dtype), dtype)
+    inner = active if gate is None else stored(active * hidden, dtype)
     return hidden, raw, entering, active, inner
 
 
@@ -129,7 +128,7 @@ def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtyp
     numbers = feedforward_numbers(x[None], feedforward, dtype)
     neuron, gate = int(numbers.active[0].argmax()), feedforward.W_gate
     first = feedforward.W_in if gate is None else gate
-    kind = network_activation(feedforward)
+    kind = activation_kind(feedforward.activation)
     lines = [f"hidden = x{linear_code(feedforward.W_in, 'in')}"]
     if gate is None:
         lines.append(f"active = {kind.code('hidden')}")
@@ -137,7 +136,7 @@ def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtyp
         lines += [
             f"gate = x{linear_code(gate, 'gate')}",
             *([] if feedforward.cutoff is None else [cutoff_code(feedforward.cutoff)]),
-            f"active = {kind.code('gate')} * {kind.partner_code('hidden')}",
+            f"active = {kind.code('gate')} * hidden",
         ]
     lines.append(f"out = active{linear_code(feedforward.W_out, 'out')}")
     given = linear_inputs(feedforward.W_in, "in") | linear_inputs(feedforward.W_out, "out")

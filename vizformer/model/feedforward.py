@@ -49,11 +49,8 @@ class FeedForward(nn.Module):
     With gate_sparsity = s what is below a cutoff counts as nothing: g = x W_gate becomes max(0, g - mean(g) - z std(g)),
     where a share s of numbers spread like a bell is below z.
 
-    With gate_limit = L: (act(min(x W_gate + b_gate, L)) * (1 + min(max(x W_in + b_in, -L), L))) W_out + b_out.
-
-    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer"; for the limit OpenAI 2025,
-    "gpt-oss-120b & gpt-oss-20b Model Card", section 2.1, and the code published with it; for the cutoff Google DeepMind
-    2025, "Gemma 3n", as `transformers` has it.
+    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer"; for the cutoff Google
+    DeepMind 2025, "Gemma 3n", as `transformers` has it.
     """
 
     def __init__(self, config: ModelConfig, sparsity: float = 0.0) -> None:
@@ -63,7 +60,7 @@ class FeedForward(nn.Module):
         self.W_gate = nn.Linear(config.d_model, d_ff, bias=config.bias) if gated else None
         self.W_in = nn.Linear(config.d_model, d_ff, bias=config.bias)
         self.W_out = nn.Linear(d_ff, config.d_model, bias=config.bias)
-        self.activation, self.limit = activation(config), config.gate_limit
+        self.activation = activation(config)
         self.cutoff = NormalDist().inv_cdf(sparsity) if sparsity > 0 else None  # z
 
     def forward(
@@ -74,8 +71,6 @@ class FeedForward(nn.Module):
             hidden = self.activation(self.W_in(x))  # [..., n, d_ff]
         else:
             gate, hidden = self.W_gate(x), self.W_in(x)  # [..., n, d_ff] each
-            if self.limit is not None:
-                gate, hidden = gate.clamp(max=self.limit), hidden.clamp(-self.limit, self.limit) + 1
             if self.cutoff is not None:
                 bar = gate.mean(-1, keepdim=True) + self.cutoff * gate.std(-1, correction=0, keepdim=True)
                 gate = torch.relu(gate - bar)

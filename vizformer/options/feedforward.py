@@ -6,7 +6,7 @@ from typing import Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import Count, Numbers, Positive
+from vizformer.options.kinds import Count, Numbers
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "relu_squared"]
 FeedForwardKind = Literal["plain", "gated"]
@@ -33,8 +33,6 @@ class FeedForwardOptions(CommonOptions):
             (Shazeer 2020).
         shared_kv_d_ff: width of the hidden layer where a layer reads the keys and values of an earlier one (Gemma 4); None:
             d_ff.
-        gate_limit: of a gated network, no number of the gate goes above it, none of x W_in beyond it on either side, and 1
-            is added to the latter (gpt-oss); None: neither.
         gate_sparsity: of a gated network, for each layer the share of gates that would be shut if they were spread like a
             bell: what is below such a cutoff counts as nothing, what is above it as its distance from it; 0: no cutoff
             (`vizformer.model.feedforward`; Gemma 3n); None: no layer has one.
@@ -43,7 +41,6 @@ class FeedForwardOptions(CommonOptions):
     activation: Activation = "relu"
     feedforward: FeedForwardKind = "plain"
     shared_kv_d_ff: Count | None = None
-    gate_limit: Positive | None = None
     gate_sparsity: Numbers | None = None
 
     def sparsity_of(self, layer: int) -> float:
@@ -61,30 +58,20 @@ class FeedForwardOptions(CommonOptions):
         return matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)
 
     def rules(self) -> Iterator[Message]:
-        if self.gate_limit is not None and self.feedforward != "gated":
-            yield N_(
-                "gate_limit={value}: this is an option of feedforward='gated', leave it out", value=self.gate_limit
-            )
         if self.gate_sparsity is not None and (
             self.feedforward != "gated"
             or self.architecture == "encoder-decoder"
-            or self.gate_limit is not None
             or len(self.gate_sparsity) != self.depth
             or not all(0 <= one < 1 for one in self.gate_sparsity)
         ):
             yield N_(
                 "gate_sparsity={value}: must be a number from 0 to below 1 for each of {n} layers, of one stack alone with "
-                "feedforward='gated', without gate_limit",
+                "feedforward='gated'",
                 value=str(list(self.gate_sparsity)),
                 n=self.depth,
             )
 
     def details(self) -> Iterator[Message]:
-        if self.gate_limit is not None:
-            yield N_(
-                "gates are cut off at {limit}, what they multiply at ±{limit}, and 1 is added to the latter",
-                limit=f"{self.gate_limit:g}",
-            )
         if self.gate_sparsity is not None:
             yield N_(
                 "gates below a cutoff are shut (layers: {layers})",

@@ -36,9 +36,6 @@ def _feedforward(config: ModelConfig) -> str:
     into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
     if config.feedforward == "gated":
         spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
-        if (limit := config.gate_limit) is not None:
-            spread = rf"(1 + \operatorname{{clip}}_{{\pm {limit:g}}} {spread})"
-            gate += rf",\ \text{{at most}}\ {limit:g}"
         if config.gate_sparsity is not None:
             return rf"({bends}(\max(0, x W_\text{{gate}}{gate} - c)) \odot {spread})\, W_\text{{out}}{out}"
         return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
