@@ -7,7 +7,6 @@ from vizformer.web.lessons import (
     costs,
     cross,
     decoding,
-    errors,
     heads,
     masks,
     mixers,
@@ -24,7 +23,7 @@ from vizformer.web.widgets.questions import Registry
 
 _PARTS = tuple(
     lesson.PARTS
-    for lesson in (map_, tokens, qkv, heads, masks, positions, block, cross, decoding, training, costs, errors, mixers)
+    for lesson in (map_, tokens, qkv, heads, masks, positions, block, cross, decoding, training, costs, mixers)
 )
 LESSONS: Mapping[str, Registry] = {parts[0].lesson: questions(parts) for parts in _PARTS}
 

@@ -46,38 +46,17 @@ PAGES = (
     "head_report",
 )
 PARTS = {
-    "map": ("drawing", "rnn", "cost"),  # (the gradients of "gru" take seconds and few bytes)
-    "tokens": ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms", "signals"),
+    "map": ("drawing", "rnn"),  # (the gradients of "gru" take seconds and few bytes)
+    "tokens": ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms"),
     "positions": ("waves", "clock", "distance", "shuffle", "function", "options", "longer"),
     "qkv": ("lookup", "arithmetic", "three", "scale"),
-    "heads": ("split", "all", "reference", "cost", "groups"),
+    "heads": ("split", "all", "reference", "groups"),
     "masks": ("kinds", "paint", "conventions", "mistakes", "leak"),
-    "block": ("stream", "norm", "residual", "order", "ffn", "neurons", "dropout", "count", "build"),
+    "block": ("stream", "norm", "residual", "order", "ffn", "count"),
     "cross": ("three", "memory", "alignment", "without", "bottleneck"),
-    "decoding": ("shift", "free", "ways", "steps", "cache"),
-    "training": (
-        "loss",
-        "smoothing",
-        "rate",
-        "adam",
-        "gradient",
-        "without",
-        "dropout",
-        "sharing",
-        "batches",
-        "average",
-    ),
-    "costs": (
-        "complexity",
-        "calculator",
-        "flash",
-        "linear",
-        "sparse",
-        "measured",
-        "family",
-        "results",
-    ),
-    "errors": ("dropout", "scale", "waves", "total", "count", "after", "cache", "embedding", "join"),
+    "decoding": ("shift", "free", "ways", "bleu", "cache"),
+    "training": ("loss", "smoothing", "rate", "adam", "gradient", "without", "dropout", "sharing", "classifier"),
+    "costs": ("flash", "linear", "sparse", "family", "results"),
 }
 MODELS = (("zh-en", 380), ("stories", 380), ("cloze", 240))  # and characters, a token each; a link holds 400
 CHARACTERS = "我有一只猫今天天气很好们起去公园看书吃饭喝水他不知道是谁她昨买了本的在学校里中文苹果花打电话给"

@@ -23,7 +23,6 @@ PAGES = [
             "decoding",
             "training",
             "costs",
-            "errors",
             "start",
         )
     ),

@@ -121,7 +121,7 @@ def test_the_count_is_asked_and_answered(open_app: Open) -> None:
     app = radio.set_value(radio.options.index(str(right))).run()
     app = next(button for button in app.button if "ask.masks.count" in button.key).click().run()
     assert any("Right" in element.value for element in app.success)
-    assert "1 of 5 questions answered" in words(app)
+    assert "1 of 6 questions answered" in words(app)
 
 
 CODED = [*((kind, False) for kind in KINDS), ("padding", True), ("window", True), ("bigbird", True)]

@@ -271,7 +271,7 @@ def test_the_whole_model_stands_beside_each_part_and_its_place_is_lit() -> None:
 
 def test_the_drawing_lights_what_a_part_is_about_and_nothing_where_that_is_no_box() -> None:
     about = subject(*CHINESE)
-    for place, lit in (("errors/waves", ["places"]), ("errors/after", ["mask"]), ("costs/results", [])):
+    for place, lit in (("positions", ["places"]), ("masks", ["mask"]), ("costs/results", [])):
         here = beside.PLACES.get(place, beside.PLACES[place.partition("/")[0]])
         data = json.loads(beside._drawing(about.model, "en", here))["model"]
         assert [box["station"] for box in data if here in box["lit_at"]] == lit

@@ -65,11 +65,6 @@ def test_the_chinese_sentence_that_a_page_proposes_is_explained_to_others(open_a
     assert meaning not in app.text_input(key=f"view.{field}").label
 
 
-def test_the_sentence_of_another_model_is_explained(open_app):
-    app = open_app("pages/learn/errors.py", part="embedding", model="stories", text="The cat sat on the chair.")
-    assert any("我有一只猫。 (I have a cat.)" in box.value for box in app.caption)
-
-
 def test_a_model_of_the_reader_opens_on_a_sentence_that_it_reads(open_app, tmp_path, monkeypatch):
     folders.bert(tmp_path / "english", model="BertModel")
     known = tmp_path / "english" / "vocab.txt"  # without a Chinese character, and with the words of the sentence

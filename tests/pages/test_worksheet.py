@@ -196,9 +196,9 @@ def test_versions_have_their_choices_in_other_orders(open_app: Open) -> None:
 def test_lessons_are_ticked_and_the_link_says_which(open_app: Open) -> None:
     app = open_app(PAGE, text=SENTENCE, dials="worksheet.calculations:0")
     assert len(printed(app)) == len(progress.QUESTIONS["qkv"])
-    app = app.button_group[0].set_value(["12"]).run()
-    assert len(printed(app)) == len(progress.QUESTIONS["errors"])
-    assert "worksheet.lessons:12" in "".join(app.query_params["dials"])
+    app = app.button_group[0].set_value(["11"]).run()
+    assert len(printed(app)) == len(progress.QUESTIONS["costs"])
+    assert "worksheet.lessons:11" in "".join(app.query_params["dials"])
     app = app.button_group[0].set_value([]).run()
     assert not printed(app)
     assert "worksheet.lessons:0" in "".join(app.query_params["dials"])

@@ -117,7 +117,6 @@ def widget(messages, kind, label):
     ("page", "part", "kind", "label", "value", "changed"),
     [
         ("map", "", "button_group", "Decoder-only", {"string_array_value": "Decoder-only · stories"}, "model=stories"),
-        ("decoding", "steps", "button", "今天天气", {"trigger_value": True}, "text=%E4%BB%8A"),
         ("qkv", "arithmetic", "checkbox", "Divide by", {"bool_value": False}, "unscaled"),
     ],
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
 import streamlit as st
 from starlette.datastructures import Headers
@@ -29,6 +29,7 @@ from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_
 from vizformer.assets import asset
 from vizformer.web.frame import first_picture, inline_scripts
 from vizformer.web.frame.sitemap import HOME, PAGES, Entry
+from vizformer.web.link.gone_parts import MOVED
 from vizformer.web.link.languages import SOURCE, match
 
 if TYPE_CHECKING:
@@ -105,11 +106,19 @@ def found(scope: "Scope") -> Response | None:
 
 
 def _nearest(base: str, name: str, query: str) -> Response:
-    """The way from an address that is no page to the page that it begins with, or to the first one, which names it."""
+    """The way from an address that is no page to the page that it begins with, or to the nearest one, which names it."""
     first = re.split(r"[^\w-]", name, maxsplit=1)[0]  # (a link that was copied with the full stop behind it)
     said = [] if first and first in pages() else [f"{MISSING}={quote(name[:LONGEST_NAME], safe='')}"]
-    query = "&".join([*said, *([query] if query else [])])
-    there = f"{'/' if base else ''}{base}/{first if not said else ''}{'?' if query else ''}{query}"
+    if first in MOVED:
+        given = parse_qsl(query[:10_000], keep_blank_values=True)
+        first, __, part = MOVED.get(f"{first}/{dict(given).get('part', '')}", MOVED[first]).partition("?")
+        query = "&".join(
+            [part, urlencode([(field, value) for field, value in given if field not in ("part", "dials")])]
+        )
+    elif said:
+        first = ""
+    query = "&".join(filter(None, [*said, query.strip("&")]))
+    there = f"{'/' if base else ''}{base}/{first}{'?' if query else ''}{query}"
     return Response(status_code=307, headers={"Location": there, "Cache-Control": "no-store"})
 
 

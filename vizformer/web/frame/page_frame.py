@@ -38,7 +38,7 @@ def _run() -> None:
     if missing := st.query_params.get(MISSING):
         state.note(
             N_(
-                "There is no page {name}. This is the first one; the search in the bar finds every page, part and term.",
+                "There is no page {name}. This is the nearest one; the search in the bar finds every page, part and term.",
                 name=missing[:LONGEST_NAME],
             )
         )

@@ -47,9 +47,8 @@ CROSS = Entry("pages/learn/cross.py", minutes=40, after=("heads", "masks"))
 DECODING = Entry("pages/learn/decoding.py", minutes=40, after=("cross",))
 TRAINING = Entry("pages/learn/training.py", minutes=70, after=("block", "decoding"))
 COSTS = Entry("pages/learn/costs.py", minutes=60, after=("heads", "block"))
-ERRORS = Entry("pages/learn/errors.py", minutes=45, after=("masks", "block", "training"))
 MIXERS = Entry("pages/learn/mixers.py", minutes=20, after=("masks", "costs"))
-COURSE = (MAP, TOKENS, QKV, HEADS, MASKS, POSITIONS, BLOCK, CROSS, DECODING, TRAINING, COSTS, ERRORS, MIXERS)
+COURSE = (MAP, TOKENS, QKV, HEADS, MASKS, POSITIONS, BLOCK, CROSS, DECODING, TRAINING, COSTS, MIXERS)
 """The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 
 PATH = Entry("pages/learn/path.py", holds=("model", "text", "target", "part", "slide", "lang"))

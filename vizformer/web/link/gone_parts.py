@@ -1,4 +1,4 @@
-"""Parts of lessons that links of before name and that there are no more: the part of the lesson that is nearest.
+"""Parts of lessons and pages that links of before name and that there are no more: what is nearest.
 
 NEAREST["map/cost"]    # "rnn"
 """
@@ -21,3 +21,17 @@ NEAREST: Mapping[str, str] = {
     "costs/calculator": "family",
     "costs/measured": "sparse",
 }
+
+MOVED: Mapping[str, str] = {
+    "errors": "training?part=dropout",
+    "errors/dropout": "training?part=dropout",
+    "errors/scale": "qkv?part=scale",
+    "errors/waves": "positions?part=waves",
+    "errors/total": "qkv?part=lookup",
+    "errors/count": "block?part=count",
+    "errors/after": "masks?part=mistakes",
+    "errors/cache": "decoding?part=cache",
+    "errors/embedding": "tokens?part=norms",
+    "errors/join": "heads?part=split",
+}
+"""A page, or a part of it, that there is no more, and where its content stands."""

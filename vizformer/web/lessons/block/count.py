@@ -10,6 +10,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory
 
 lab = Laboratory("block", "count")
@@ -38,6 +39,7 @@ def draw(subject: Subject) -> None:
     _formula(sizes, found)
     lesson.ask(question(subject))
     st.page_link(sitemap.REPORT.file, label=lab.text("loaded", name=subject.title))
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("count")
@@ -47,6 +49,11 @@ def question(subject: Subject) -> lesson.Number:
     wrong = {"bare": 2 * d * d_ff, "one": d * d_ff, "square": 4 * d * d + 4 * d}
     said = lab.asked("count", wrong=wrong, d=d, d_ff=d_ff)
     return lesson.Number(answer=counted(sizes).feedforward, written="{:,.0f}".format, **said)
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "count")
 
 
 def _table(sizes: Sizes, found: Counted, copied: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.decoding.writing import MOST_NEW, say_unless_writes
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, controls
 
 lab = Laboratory("decoding", "cache")
@@ -56,11 +57,17 @@ def draw(subject: Subject) -> None:
         code=f"n = {n}\nt = torch.arange(1, n + 1)\nwithout, kept = (t**2).sum(), t.sum()  # dot products per head",
     )
     st.page_link(sitemap.GENERATION.file, label=lab.text("whole"))
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("cube")
 def cube(subject: Subject) -> lesson.Choice:
     return lab.options("cube", 8, {"steps": 2, "map": 4})
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "cache")
 
 
 def _pair(values: ndarray) -> tuple[Number, ...]:

@@ -17,6 +17,7 @@ from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, telling
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
@@ -71,6 +72,7 @@ def draw(subject: Subject) -> None:
         f"out = sum(parts){biased}",
         given={"z": cut.z.reshape(config.n_heads, -1), **output_matrix(subject.checkpoint, subject.trace, site)},
     )
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("without")
@@ -85,6 +87,11 @@ def question(subject: Subject, site: str = "", head: int = 0, query: int = 0) ->
     wrong = {"kept": out, "added": out + part, "part": part}
     said = lab.asked("without", subject, site, head, query, wrong=wrong, number=head, query=query, **values)
     return lesson.Number(answer=left, tolerance=0.01, written=_signed, **said)
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "join")
 
 
 def _signed(value: float) -> str:

@@ -15,6 +15,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names, telling
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 
@@ -71,6 +72,7 @@ def draw(subject: Subject) -> None:
     given = {"scores": masked.scores[row] if mistake == "half" else masked.scores, "n": len(rows), "row": row}
     code = CODES[mistake].format(**lab.texts("code", ("wrong", "always")))
     st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("sum")
@@ -84,6 +86,11 @@ def question(subject: Subject, *place: int) -> lesson.Number:
     wrong = {"one": 1, "lost": given, "less": left * left}
     said = lab.asked("sum", subject, layer, head, wrong=wrong, query=query, given=f"{given:.3f}", left=f"{left:.3f}")
     return lesson.Number(answer=left, tolerance=0.01, written="{:.3f}".format, **said)
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "after")
 
 
 def _worst(masked: Masked, mistake: str) -> int:

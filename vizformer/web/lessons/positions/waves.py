@@ -13,6 +13,7 @@ from vizformer.web.lessons.positions.sinusoid import ROWS, WIDTHS, code, length,
 from vizformer.web.lessons.positions.small_models import MOST
 from vizformer.web.link.codec import whole
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 
@@ -65,6 +66,7 @@ def draw(subject: Subject) -> None:
         figures.positional_heatmap(rows[:shown], end=1.0, names=[*labels.texts(tokens), *[""] * (shown - len(tokens))]),
         key="positions.code",
     )
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("turn")
@@ -73,6 +75,11 @@ def question(subject: Subject) -> lesson.Number:
     wrong = {"half": fastest / 2, "slowest": 10000 * fastest, "degrees": 360, "radian": 1}
     said = lab.asked("turn", wrong=wrong, length=f"{fastest:.2f}")
     return lesson.Number(answer=fastest, tolerance=0.1, written="{:.2f}".format, **said)
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "waves")
 
 
 def _chosen_pairs(d: int) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 
@@ -39,6 +40,7 @@ def draw(subject: Subject) -> None:
     _sentence(subject, temperature)
     aside(why)
     lesson.ask(question(subject, state.view().kind))
+    lesson.ask(by_hand(subject), folded=True)
 
 
 @lab.asks("self")
@@ -66,6 +68,11 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
     ]
     said = lab.asked("self", subject, kind, wrong=wrong, weights=weights, **place)
     return lesson.Choice(choices=[keys[key] for key in asked.keys], answer=asked.keys.index(asked.best), **said)
+
+
+@lab.asks("hand")
+def by_hand(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "total", "hand")
 
 
 def _notes(query: np.ndarray, temperature: float) -> None:

@@ -14,6 +14,7 @@ from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.lessons.qkv.lookup import TEMPERATURES
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 
@@ -55,6 +56,7 @@ def draw(subject: Subject) -> None:
     )
     lesson.ask(question(subject, state.fit(kind=kinds(subject.trace)).kind))
     _real_head(subject)
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("scale")
@@ -79,6 +81,11 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
         divisor=f"{asked.divisor:.3g}",
         undivided=labels.percent(asked.undivided),
     )
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "scale")
 
 
 def _real_head(subject: Subject) -> None:

@@ -16,6 +16,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
 
@@ -61,6 +62,7 @@ def draw(subject: Subject) -> None:
     _formula(config, scaled, embeddings.input_parts(subject.checkpoint, ids[:SOME]))
     if config.n_segments or config.embedding_norm:
         lab.note("segments")
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("lengths")
@@ -90,6 +92,11 @@ def question(subject: Subject) -> lesson.Choice | None:
         "lengths", *about, wrong=wrong, form="row", lengths=", ".join(f"{names[i]}: {lengths[i]:.2f}" for i in places)
     )
     return lesson.Choice(choices=[names[i] for i in places], answer=places.index(once[0]), **said)
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "embedding")
 
 
 def _compared(found: Norms, scaled: bool) -> dict[str, str]:

@@ -14,6 +14,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training.measurements import notes, paper_table
 from vizformer.web.lessons.training.predictions import affordable, hidden_now, losses, prediction, predicts
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, controls
 
 lab = Laboratory("training", "dropout")
@@ -70,6 +71,7 @@ def draw(subject: Subject) -> None:
     _yours(subject, p)
     st.markdown(lab.text("good"))
     st.html(paper_table(lab, "p", PAPER))
+    lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("overfits")
@@ -102,6 +104,11 @@ def overfits(subject: Subject) -> lesson.Choice:
 @lab.asks("reported")
 def reported(subject: Subject) -> lesson.Choice:
     return lab.choice("reported", ("mistake", "dropout", "heart"), "dropout")
+
+
+@lab.asks("line")
+def line(subject: Subject) -> lesson.Choice:
+    return wrong_line(lab, "dropout")
 
 
 def _yours(subject: Subject, p: float) -> None:

@@ -32,7 +32,7 @@ IN_LINKS = (
     "decoding",
     "training",
     "costs",
-    "errors",
+    "errors",  # a lesson of before
     "mixers",
 )
 """A link names a lesson by its place here, from 1: that of before, whatever the order of the course becomes."""

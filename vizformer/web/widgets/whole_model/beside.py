@@ -38,9 +38,11 @@ PLACES: Mapping[str, str] = {
     **{"block": "layer", "block/count": "", "cross": "cross", "decoding": "writing", "decoding/cache": "mask"},
     **{"training": "", "training/loss": "loss", "training/smoothing": "loss", "training/sharing": "rows"},
     **{"map": "", "map/drawing": "machine", "costs": "", "costs/flash": "softmax", "costs/linear": "softmax"},
-    **{"costs/sparse": "softmax", "errors": "", "errors/dropout": "layer"},
-    **{"errors/scale": "softmax", "errors/waves": "places", "errors/total": "softmax", "errors/after": "mask"},
-    **{"errors/cache": "mask", "errors/embedding": "rows", "errors/join": "heads"},
+    **{
+        "costs/sparse": "softmax",
+    },
+    **{},
+    **{},
     **{"mixers": "softmax", "mixers/latent": "query"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
