@@ -87,7 +87,8 @@ def test_long_sentences_show_the_largest_weights(open_app: Open) -> None:
 @pytest.mark.parametrize("site", ["encoder", "decoder", "cross"])
 def test_where_a_query_looks_is_asked_of_the_sentence(open_app: Open, site: str) -> None:
     app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], site=site)
-    question = next(box.value for box in app.markdown if "Predict first" in box.value).replace("\\", "")
+    asked = (box.value for box in app.markdown if "Predict first" in box.value)
+    question = next(one for one in asked if "the query is" in one).replace("\\", "")
     layer, head = (int(word.rstrip(",:")) for word in question.split() if word.rstrip(",:").isdigit())
     query = int(question.split("“")[1].split(" ")[0])
     trace = load("zh-en").trace(TEXTS["zh-en"])
@@ -191,7 +192,8 @@ def test_a_real_head_with_its_own_divisor(open_app: Open, model: str) -> None:
 def test_what_forgetting_the_division_does_is_asked_of_the_sentence(open_app: Open, model: str) -> None:
     kind = SITES[model][0]
     app = open_app(PAGE, part="scale", model=model, text=TEXTS[model], site=kind)
-    question = next(box.value for box in app.markdown if "Predict first" in box.value).replace("\\", "")
+    asked = (box.value for box in app.markdown if "Predict first" in box.value)
+    question = next(one for one in asked if "query “" in one).replace("\\", "")
     layer, head = (int(word.rstrip(",:")) for word in question.split()[2:6] if word.rstrip(",:").isdigit())
     query = int(question.split("query “")[1].split(" ")[0])
     found = score_scaling.score_scale(load(model).trace(TEXTS[model]), f"{kind}.{layer}.self", head)

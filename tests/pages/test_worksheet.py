@@ -11,6 +11,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said
 from vizformer.explain.paper_calculations import SEEDS, worksheet
 from vizformer.web.frame import progress
+from vizformer.web.tools.worksheet.paper import LETTERS
 from vizformer.web.tools.worksheet.sheet import IN_LINKS
 from vizformer.web.widgets.lesson_text import lesson_prose
 
@@ -136,7 +137,7 @@ def takes(app: AppTest, url: str, name: str, one: Printed) -> bool:
         line = re.fullmatch(r"line (\d+)", one.answer)
         lettered = re.match(r"([A-Z]) · (.*)", one.answer, re.S)
         wanted = line[1] if line else lettered[2] if lettered else None
-        if lettered and one.choices["ABCDEFGHIJ".index(lettered[1])] != wanted:
+        if lettered and one.choices[LETTERS.index(lettered[1])] != wanted:
             return False
         options = [str(n) for n in range(1, len(radio.options) + 1)] if line else [*map(unescaped, radio.options)]
         if wanted not in options or len(radio.options) != len(one.choices):
@@ -190,7 +191,7 @@ def test_versions_have_their_choices_in_other_orders(open_app: Open) -> None:
     for a, b in zip(one.values(), other.values(), strict=True):
         assert sorted(a.choices) == sorted(b.choices)
         if a.choices:  # the letters differ, what they stand for does not
-            assert a.choices["ABCDE".index(a.answer[0])] == b.choices["ABCDE".index(b.answer[0])]
+            assert a.choices[LETTERS.index(a.answer[0])] == b.choices[LETTERS.index(b.answer[0])]
 
 
 def test_lessons_are_ticked_and_the_link_says_which(open_app: Open) -> None:
