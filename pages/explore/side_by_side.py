@@ -12,7 +12,6 @@ from vizformer.web.tools.side_by_side.heads import draw_heads
 from vizformer.web.tools.side_by_side.in_python import draw_in_python
 from vizformer.web.tools.side_by_side.one_head import draw_one_head
 from vizformer.web.tools.side_by_side.pair import asks_for_second, choose
-from vizformer.web.tools.side_by_side.similarity import draw_similarity
 from vizformer.web.tools.side_by_side.streams import draw_streams
 from vizformer.web.tools.side_by_side.weights import draw_alone, draw_weights
 from vizformer.web.widgets.choices import line
@@ -49,7 +48,6 @@ def parts(subject: Subject, asks: bool) -> None:
         with suppress(VizformerError):  # one reason is enough
             draw_alone(pair)
         return
-    guarded()(draw_similarity)(pair)
     guarded()(draw_heads)(pair, line())
     for part in (draw_one_head, draw_streams, draw_answers, draw_weights, draw_in_python):
         guarded()(part)(pair)

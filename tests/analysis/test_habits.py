@@ -161,7 +161,15 @@ def test_of_a_masked_model_hidden_tokens_are_predicted() -> None:
     assert answer(checkpoint, tokens, "masked").tolist() == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(("pooling", "of"), [("mean", lambda x: x.mean(0)), ("cls", lambda x: x[0])])
+@pytest.mark.parametrize(
+    ("pooling", "of"),
+    [
+        ("mean", lambda x: x.mean(0)),
+        ("cls", lambda x: x[0]),
+        ("max", lambda x: x.max(0).values),
+        ("mean_sqrt_len", lambda x: x.sum(0) / len(x) ** 0.5),
+    ],
+)
 def test_of_a_model_of_sentences_the_pooled_vector_turns(pooling, of) -> None:
     checkpoint = tiny.checkpoint("encoder-only")
     trace = checkpoint.trace("I have a cat.")

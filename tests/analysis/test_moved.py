@@ -9,18 +9,14 @@ import torch
 from recipes.vocabulary import train_bpe
 from tests import tiny
 from tests.analysis.test_side_by_side import changed, made
-from tests.bundled import load as bundled
-from tests.checkpoints import folders
-from vizformer.analysis import moved_texts, moved_weights, short_texts
-from vizformer.analysis.corpus_heads.corpus import Passage, bundled_corpus
+from vizformer.analysis import moved_weights
 from vizformer.analysis.heads.maps import head_maps
 from vizformer.analysis.side_by_side import head_divergences, total_variation, two_runs
 from vizformer.analysis.side_by_side.weights import MATRICES, PARTS
-from vizformer.checkpoints import Checkpoint, load
-from vizformer.errors import TraceError
+from vizformer.checkpoints import Checkpoint
 from vizformer.text import Tokenizer
 
-TEXTS = (Passage("The cats are here."), Passage("I have two dogs and a cat!"), Passage("x"))
+TEXT = "I have two dogs and a cat!"
 
 
 def scaled(checkpoint, name, by):
@@ -92,9 +88,6 @@ def test_a_model_beside_itself_has_not_moved_anywhere():
     assert not any(one.distance for one in (*found.tensors, *found.parts))
     assert not found.heads["decoder"].any()
     assert not found.rounded
-    for one in moved_texts(first, made(), TEXTS):
-        assert one.maps == 0
-        assert one.answers == 0
 
 
 def test_distances_are_the_same_from_both_sides():
@@ -103,10 +96,11 @@ def test_distances_are_the_same_from_both_sides():
     sizes = [{one.name: one.distance for one in found.tensors} for found in (there, back)]
     assert sizes[0].keys() == sizes[1].keys()
     assert all(sizes[0][name] == pytest.approx(sizes[1][name], rel=1e-6) for name in sizes[0])
-    both = [moved_texts(one, two, TEXTS) for one, two in ((first, second), (second, first))]
-    maps = [{one.passage.text: one.maps for one in found} for found in both]
+    traces = [(one, one.trace(TEXT)) for one in (first, second)]
+    runs = two_runs(*traces[0], *traces[1]), two_runs(*traces[1], *traces[0])
+    maps = [head_divergences(one, "decoder", measure=total_variation) for one in runs]
     assert maps[0] == pytest.approx(maps[1])
-    assert min(maps[0].values()) > 0
+    assert maps[0].min() > 0
 
 
 def test_rows_that_only_one_vocabulary_has_or_for_another_token_are_left_out():
@@ -165,64 +159,10 @@ def test_the_rounding_to_16_bits_is_no_movement_and_does_not_hide_one(kind):
 
 def test_the_attention_that_goes_elsewhere_is_the_mean_of_plain_loops():
     first, second = made(), made(seed=1)
-    text = TEXTS[1].text
-    runs = two_runs(first, first.trace(text), second, second.trace(text))
+    runs = two_runs(first, first.trace(TEXT), second, second.trace(TEXT))
     maps = [head_maps(trace, "decoder").weights.astype(float) for trace in (runs.trace, runs.other)]
     found = head_divergences(runs, "decoder", measure=total_variation)
     for layer, head in np.ndindex(found.shape):
         p, q = (one[layer, head] for one in maps)
         rows = [sum(abs(a - b) for a, b in zip(p[row], q[row], strict=True)) / 2 for row in range(1, len(p))]
         assert found[layer, head] == pytest.approx(np.mean(rows), abs=1e-6)
-    (moved,) = moved_texts(first, second, [Passage(text)])
-    assert moved.maps == pytest.approx(found.mean())
-    __, layer, head = moved.most
-    assert found[layer, head] == found.max()
-    p, q = (torch.softmax(trace.logits.double(), -1) for trace in (runs.trace, runs.other))
-    assert moved.answers == pytest.approx(float((q * (q / p).log2()).sum(-1).mean()), rel=1e-6)
-
-
-def test_texts_come_in_order_and_one_that_cannot_be_read_alike_is_left_out():
-    first = made()
-    other = Checkpoint("other", made(seed=1).model, Tokenizer(train_bpe(tiny.TEXTS, 300)))
-    heard = []
-    found = moved_texts(first, made(seed=1), TEXTS, heard=lambda done, n: heard.append((done, n)))
-    assert heard == [(1, 3), (2, 3), (3, 3)]
-    assert [one.maps for one in found] == sorted((one.maps for one in found), reverse=True)
-    ids = [[t.id for t in first.encode(one.text)] == [t.id for t in other.encode(one.text)] for one in TEXTS]
-    assert not all(ids)
-    if any(ids):
-        assert len(moved_texts(first, other, TEXTS)) == sum(ids)
-    with pytest.raises(TraceError, match="other token ids"):
-        moved_texts(first, other, [one for one, same in zip(TEXTS, ids, strict=True) if not same])
-
-
-def test_a_word_is_hidden_from_an_encoder_that_fills_gaps_and_its_answers_are_those_of_the_gap():
-    cloze = bundled("cloze")
-    (found,) = moved_texts(cloze, cloze, [Passage("The dog was hungry, so it went to the kitchen.")])
-    assert "[MASK]" in found.passage.text
-    assert found.answers == 0
-
-
-def test_an_encoder_without_a_head_answers_with_the_vector_of_a_text(tmp_path):
-    folder = folders.bert(tmp_path / "sentences", model="BertModel")
-    first, weights = load(folder), folders.tensors(folder)
-    weights["encoder.layer.0.attention.self.value.weight"] *= 2.0
-    folders.save_tensors(folder, weights)
-    second = load(folder)
-    (found,) = moved_texts(first, second, TEXTS[:1], pooling="mean")
-    x, y = (c.trace(TEXTS[0].text).residual("encoder.final").double().mean(0) for c in (first, second))
-    assert found.answers == pytest.approx(1 - float(torch.cosine_similarity(x, y, dim=0)), abs=1e-6)
-    assert found.answers > 1e-4
-    (found,) = moved_texts(first, second, TEXTS[:1])
-    assert found.answers is None  # nobody has said how the rows become a vector
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_short_texts_are_those_of_about_one_length(language):
-    passages = bundled_corpus(language).passages
-    found = short_texts(passages)
-    assert len(set(found)) == 24
-    assert set(found) <= set(passages)
-    others = [abs(len(one.text) - 120) for one in passages if one not in found]
-    assert max(abs(len(one.text) - 120) for one in found) <= min(others)
-    assert len(short_texts([Passage("x " * 900)])[0].text) == 240

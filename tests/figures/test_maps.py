@@ -220,12 +220,3 @@ def test_the_map_of_cosines_ends_at_1_also_where_all_are() -> None:
     assert same.zmin < same.zmax == 1
     with pytest.raises(ValueError, match="do not fit"):
         figures.stream_map(np.ones((1, 2)), ["embeddings"], ["a"])
-
-
-def test_shares_of_a_similarity_are_coloured_around_an_even_share() -> None:
-    shares = np.array([[0.1, 0.3], [0.2, 0.0]])
-    drawn = figures.similarity_map(shares, ["a", "b"], ["c", "d"]).data[0]
-    assert (drawn.zmin + drawn.zmax) / 2 == pytest.approx(0.15)
-    assert drawn.zmax == pytest.approx(0.3)
-    with pytest.raises(ValueError, match=r"shares of shape \(2, 2\) do not fit 1 and 2 tokens"):
-        figures.similarity_map(shares, ["a"], ["c", "d"])

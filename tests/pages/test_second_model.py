@@ -12,16 +12,13 @@ from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import nano_gpt
 from tests.components.test_mount import sent
 from tests.pages.test_opening_by_path import link, press, said, type_path, visit
-from vizformer.analysis import head_divergences, moved_texts, moved_weights, short_texts, two_runs
-from vizformer.analysis.corpus_heads.corpus import bundled_corpus
+from vizformer.analysis import head_divergences, moved_weights, two_runs
 from vizformer.analysis.side_by_side import total_variation
 from vizformer.analysis.side_by_side.weights import MATRICES, PARTS
 from vizformer.checkpoints import load
 from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import hub, recents
-from vizformer.web.catalogue.long_work import WORK
-from vizformer.web.tools.side_by_side import computations
 from vizformer.web.words import labels
 
 __all__ = ["visit"]
@@ -165,7 +162,7 @@ def grids(app):
 @pytest.mark.parametrize(
     ("locale", "words"), [("en-US", "Moved most: layer 1, W_V"), ("zh-CN", "变动最大：第 1 层 W_V")]
 )
-def test_the_page_opens_on_what_moved_and_on_which_texts(open_app, visit, pair, locale, words):
+def test_the_page_opens_on_what_moved(open_app, visit, pair, locale, words):
     base, tuned = pair
     app = open_app(PAGE, model=link(type_path(open_app(REPORT), base)), text=TEXT, locale=locale)
     type_path(app, tuned, locale)
@@ -186,21 +183,6 @@ def test_the_page_opens_on_what_moved_and_on_which_texts(open_app, visit, pair, 
     assert head is not None
     assert heads["selected"] == {"row": head[0], "column": head[1]}  # not that of layer 2, which looks at what 1 wrote
     assert head[0] == 1
-    call = next(work.call for work in WORK.going()) if WORK.going() else None
-    wait_for(app, call)
-    found = moved_texts(first, second, short_texts(bundled_corpus("zh").passages))  # which its vocabulary knows best
-    shown = next(one.value for one in app.dataframe if found[0].passage.text in one.value.iloc[:, 0].tolist())
-    assert shown.iloc[:, 0].tolist() == [one.passage.text for one in found]
-    assert np.allclose(shown.iloc[:, 1], [100 * one.maps for one in found])
-    assert np.allclose(shown.iloc[:, 2], [one.answers for one in found])
-
-
-def wait_for(app, call):
-    """Runs the page again until the texts are there, as the browser does."""
-    while any(work.call == call for work in WORK.going()):
-        pass
-    app.run()
-    assert not app.exception
 
 
 def test_two_folders_with_the_same_weights_are_said_to_be_the_same(open_app, visit, pair, tmp_path):
@@ -210,7 +192,6 @@ def test_two_folders_with_the_same_weights_are_said_to_be_the_same(open_app, vis
     assert not app.exception
     assert "The weights of both models are the same: nothing moved." in said(app)
     assert len(grids(app)) == 1
-    assert not [one for one in app.button if str(one.key).startswith("side_by_side.texts")]  # on none could they differ
 
 
 def test_models_that_read_a_text_otherwise_still_say_what_moved(open_app, visit, pair, tmp_path):
@@ -241,33 +222,3 @@ def test_models_of_other_shapes_say_what_is_not_compared(open_app, visit, pair, 
     assert not app.exception
     assert "most of their weights have no counterpart" in said(app)
     assert len(grids(app)) == 1  # the heads are compared all the same
-
-
-def test_texts_begin_by_themselves_and_once_stopped_wait_for_their_button(open_app, visit, pair, monkeypatch):
-    while WORK.going():  # of other tests
-        pass
-    go = threading.Event()
-
-    def endless(*_, heard, **__):
-        while not go.wait(0.01):
-            heard(3, 24)
-
-    monkeypatch.setattr(computations, "moved_texts", endless)
-    computations.texts.clear()
-    try:
-        app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
-        type_path(app, pair[1])
-        (work,) = WORK.going()
-        app.button(key="side_by_side.texts.stop").click().run()
-        assert not app.exception
-        assert work.ended.wait(20)  # nobody else wants it
-        app.run()
-        assert [button for button in app.button if button.key == "side_by_side.texts"]
-        assert not WORK.going()
-        app.button(key="side_by_side.texts").click().run()
-        assert len(WORK.going()) == 1
-    finally:
-        go.set()
-        while WORK.going():
-            pass
-        computations.texts.clear()

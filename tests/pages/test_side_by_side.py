@@ -19,9 +19,7 @@ from vizformer.analysis import (
     head_divergences,
     head_pair,
     moved_weights,
-    similarity_terms,
     stream_cosines,
-    text_similarity,
     two_answers,
     two_runs,
 )
@@ -30,7 +28,7 @@ from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.side_by_side import computations, in_python, pair, similarity, weights
+from vizformer.web.tools.side_by_side import computations, in_python, pair, weights
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
@@ -312,35 +310,13 @@ def sentences(tmp_path, monkeypatch):
     return vf.load(tmp_path / "sentences")
 
 
-def test_an_encoder_of_sentences_says_how_alike_they_are_and_of_what_that_is_a_sum(open_app, boxes_open, sentences):
-    texts = {"text": "the cat sat", "second": "the cats sat low"}
-    app = open_app(PAGE, model="models/sentences", lang="en", site="cross", **texts)  # of another model's link
+@pytest.mark.parametrize(("lang", "words"), [("en", "no part of Side by side any more"), ("zh", "不再属于“并排比较”")])
+def test_a_link_to_the_similarity_of_sentences_says_that_it_is_gone(open_app, sentences, lang, words):
+    texts = {"text": "the cat sat", "second": "the cap sat"}
+    app = open_app(PAGE, model="models/sentences", lang=lang, dials="beside.pooling:cls", **texts)
     assert not app.exception
-    assert not app.error  # of texts that are not equally long
-    first, second = (sentences.trace(text) for text in texts.values())
-    runs = two_runs(sentences, first, sentences, second)
-    found, parts = text_similarity(runs, "cls"), similarity_terms(runs, "cls")
-    assert np.allclose(array(chart(app, 0)["data"][0]["z"]), found.pairs, atol=1e-6)
-    assert f"{found.cosine:.3f}".replace("-", "−") in chart(app, 0)["layout"]["title"]["text"]
-    assert array(chart(app, 1)["data"][0]["x"]).sum() == pytest.approx(found.cosine, abs=1e-5)
-    assert "The model's files say" in said(app)
-    assert "They say nothing that could be compared" not in said(app)
-    strongest = next(term for term in parts.sorted if term.part == "head")
-    assert any(f"Layer {strongest.layer}, head {strongest.head}" in one.value for one in app.subheader)
-    code = next(block.value for block in app.code if "text_similarity" in block.value)
-    assert "text_similarity(runs, 'cls')" in code
-    app.selectbox(key="setting.beside.pooling").select("mean").run()
-    assert np.allclose(array(chart(app, 0)["data"][0]["z"]), text_similarity(runs, "mean").pairs, atol=1e-6)
-
-
-def test_a_second_sentence_is_proposed_to_an_encoder_of_sentences(open_app, sentences):
-    app = open_app(PAGE, model="models/sentences", text="the cat sat", locale="zh-CN")
-    assert app.text_input(key="view.second").value
-    assert "相似度" in chart(app, 0)["layout"]["title"]["text"]
-
-
-def test_texts_that_are_too_long_to_be_taken_apart_say_so(open_app, sentences, monkeypatch):
-    monkeypatch.setattr(similarity, "LONGEST", 4)
-    app = open_app(PAGE, model="models/sentences", text="the cat sat", second="the cats sat low", lang="en")
-    assert not app.exception
-    assert any("taken apart for at most 4 each" in info.value for info in app.info)
+    assert not app.error
+    assert [notice for notice in app.info if words in notice.value]
+    runs = two_runs(*(one for text in texts.values() for one in (sentences, sentences.trace(text))))
+    found = stream_cosines(runs, "encoder").cosines
+    assert np.allclose(array(chart(app, 3)["data"][0]["z"]), found, atol=1e-6, equal_nan=True)

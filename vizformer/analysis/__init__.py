@@ -101,13 +101,9 @@ if TYPE_CHECKING:
         TwoRuns,
         head_divergences,
         head_pair,
-        moved_texts,
         moved_weights,
         row_divergences,
-        short_texts,
-        similarity_terms,
         stream_cosines,
-        text_similarity,
         two_answers,
         two_runs,
     )

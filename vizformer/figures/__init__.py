@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from vizformer.figures.reach import gradient_reach, path_picture
     from vizformer.figures.results import changes, named_points, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
-    from vizformer.figures.side_by_side import difference_map, similarity_map, stream_map
+    from vizformer.figures.side_by_side import difference_map, stream_map
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
     from vizformer.figures.text import coloured_text

@@ -1,4 +1,4 @@
-"""Two runs side by side: where the weights of a head differ, how the residual streams point, what makes two texts alike."""
+"""Two runs side by side: where the weights of a head differ and how the residual streams point."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -67,28 +67,6 @@ def difference_map(
         **signed(reach(values)),
     )
     name_axes(figure, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
-    return frame(figure, title, height=heights(*values.shape))
-
-
-def similarity_map(
-    shares: NDArray[np.floating], first_tokens: Sequence[str], second_tokens: Sequence[str], *, title: str = ""
-) -> Figure:
-    """Draws what each pair of tokens [first, second] adds to the similarity of two texts: blue above an even share."""
-    words = texts()
-    values = np.ascontiguousarray(shares, dtype=np.float32)
-    if values.shape != (len(first_tokens), len(second_tokens)):
-        raise ValueError(
-            f"shares of shape {values.shape} do not fit {len(first_tokens)} and {len(second_tokens)} tokens"
-        )
-    even, digits = float(values.mean()), 3 if reach(values) >= 0.01 else 4
-    figure = _cells(
-        values,
-        bar=words["share"],
-        printed=f"%{{z:.{digits}f}}",
-        hover=fill(words["share_at"], value="%{z:.4f}", **_PLACES),
-        **signed(reach(values - even), even),
-    )
-    name_axes(figure, first_tokens, second_tokens, row_title=words["first_text"], column_title=words["second_text"])
     return frame(figure, title, height=heights(*values.shape))
 
 

@@ -9,6 +9,15 @@ What a head costs is what changes where its output is set to 0 (`vizformer.analy
     next      the mean of -ln P(next token), in nats
     masked    the same of every EVERYth token of the text, all of which are hidden by [MASK] at once
     vector    1 - cos(u, u') of the pooled vector u of a text and u' without the head
+
+With x_i the last rows of a text (n tokens), u is by the model's pooling
+
+    mean             sum_i x_i / n
+    cls              x_0
+    max              u_d = max over i of x_i[d]
+    mean_sqrt_len    sum_i x_i / sqrt(n)
+
+Source: Reimers & Gurevych 2019, "Sentence-BERT", section 3.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +35,6 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import MEASURES, layer_patterns, measure_layer, targets, visible_keys
 from vizformer.analysis.corpus_heads.one_text import is_delimiter
 from vizformer.analysis.heads.maps import Kind, records_of
-from vizformer.analysis.side_by_side.similarity import pooled
 from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
 from vizformer.errors import VizformerError
@@ -143,10 +151,18 @@ def answer(
     read = [checkpoint.model.config.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]
     trace = plain if plain is not None and way != "masked" else checkpoint.trace(ids=read, edit=edit, heard=heard)
     if way == "vector":
-        return pooled(trace.residual("encoder.final").double().cpu(), pooling)
+        return _pooled(trace.residual("encoder.final").double().cpu(), pooling)
     rows, right = (hidden, [ids[at] for at in hidden]) if way == "masked" else (range(len(ids) - 1), ids[1:])
     log_p = trace.logits[list(rows)].double().log_softmax(-1).cpu()
     return -log_p[torch.arange(len(right)), right]
+
+
+def _pooled(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[Tensor, " d_model"]:
+    if pooling == "cls":
+        return rows[0]
+    if pooling == "max":
+        return rows.amax(0)
+    return rows.mean(0) if pooling == "mean" else rows.sum(0) / len(rows) ** 0.5
 
 
 def cost(way: Way, whole: Float[Tensor, " n"], less: Float[Tensor, " n"]) -> float:

@@ -12,13 +12,5 @@ from vizformer.analysis.side_by_side.heads import (
     two_answers,
 )
 from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
-from vizformer.analysis.side_by_side.similarity import (
-    POOLINGS,
-    SimilarityTerms,
-    TextSimilarity,
-    similarity_terms,
-    text_similarity,
-)
 from vizformer.analysis.side_by_side.streams import StreamCosines, stream_cosines
-from vizformer.analysis.side_by_side.texts import MovedText, moved_texts, short_texts
 from vizformer.analysis.side_by_side.weights import MovedPart, MovedTensor, MovedWeights, moved_weights

@@ -24,6 +24,10 @@ _SCAN = N_(
     "The link asks for a scan in words, which this page does not have any more. The drawing of tokens, heads and networks "
     "shows what carries the answer, and what becomes of it without each."
 )
+_SIMILARITY = N_(
+    "The link asks how alike a model of sentences finds two texts, which is no part of Side by side any more. The maps and "
+    "residual streams of both texts are compared here."
+)
 GONE: Mapping[str, Message] = {
     "whatif.taken:gates": _GATES,
     "whatif.taken:neurons": _NEURONS,
@@ -31,6 +35,7 @@ GONE: Mapping[str, Message] = {
     "whatif.over:gates": _GATES,
     "whatif.over:paths": _PATHS,
     "lens.scan:1": _SCAN,
+    **{f"beside.pooling:{way}": _SIMILARITY for way in ("mean", "cls", "max", "mean_sqrt_len")},
 }
 
 

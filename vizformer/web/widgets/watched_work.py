@@ -21,7 +21,6 @@ AT_ONCE = 2e10  # multiplications that a page does without being asked: about tw
 MOST = 4e12  # that a page takes on: some minutes
 POLL = 0.5  # seconds between two looks at work that goes on
 _READER = "vizformer.reader"
-_BEGUN = "vizformer.begun"  # the last that this reader began, or that began by itself
 _FAILED = "vizformer.failed"  # what went wrong while it was watched, for the run of the page that says it
 
 
@@ -49,13 +48,11 @@ def watched(
     key: str,
     said: Said = runs_said,
     takes: str | None = None,
-    begins: bool = False,
 ) -> Result | None:
     """What `work(*call)` gives; None until it is wanted, while it goes on, and once it was stopped.
 
     Args:
         quick: it is done without being asked for.
-        begins: it begins by itself; the button is for whoever has stopped it.
     """
     if work.holds(*call):
         return work(*call)
@@ -72,9 +69,6 @@ def watched(
     going = WORK.look(work, call, reader())
     if work.holds(*call):  # it came to its end just now
         return work(*call)
-    if going is None and begins and (work, call) != st.session_state.get(_BEGUN):
-        _begin(work, call)
-        going = WORK.look(work, call, reader())
     if going is None:
         st.text(takes or _("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"))
         st.button(begin, type="primary", key=key, on_click=_begin, args=(work, call))
@@ -100,7 +94,6 @@ def reader() -> str:
 
 
 def _begin(work: Cached[..., Any], call: tuple[Any, ...]) -> None:
-    st.session_state[_BEGUN] = work, call
     WORK.begin(work, call, reader())
 
 

@@ -16,8 +16,6 @@ from vizformer.web.words.i18n import _, show_info, show_note, show_text
 
 def draw_answers(pair: Pair) -> None:
     """The most probable tokens of either run, with the probability that both give them."""
-    if pair.compares_sentences:
-        return
     st.subheader(_("What they predict"), anchor=False)
     if not all(model_cache.predicts(one.model) for one in (pair.first, pair.second)):
         show_info("A model whose files hold no head that predicts tokens says nothing that could be compared.")

@@ -10,18 +10,12 @@ from vizformer.analysis import (
     Kind,
     head_divergences,
     head_pair,
-    moved_texts,
     moved_weights,
-    short_texts,
     side_by_side,
-    similarity_terms,
     stream_cosines,
-    text_similarity,
     two_answers,
 )
-from vizformer.analysis.corpus_heads.corpus import bundled_corpus
-from vizformer.analysis.side_by_side import MovedText, MovedWeights, TwoRuns
-from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
+from vizformer.analysis.side_by_side import MovedWeights, TwoRuns
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import Cached, cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -53,8 +47,6 @@ head = of_runs(head_pair)
 cosines = of_runs(stream_cosines)
 answers = of_runs(two_answers)
 differing_rows = of_runs(side_by_side.differing_rows)
-similarity = of_runs(text_similarity)
-parts_of_similarity = of_runs(similarity_terms)
 
 
 @cached
@@ -62,14 +54,6 @@ def moved(first: ModelRef, second: ModelRef, singular: bool = False) -> MovedWei
     """How far the weights of the second model are from those of the first."""
     one, two = (model_cache.checkpoint(model) for model in (first, second))
     return moved_weights(one, two, singular=singular, heard=HEARD.get())
-
-
-@cached
-def texts(first: ModelRef, second: ModelRef, corpus: str, pooling: Pooling | None) -> tuple[MovedText, ...]:
-    """How far the two are apart on short texts of a bundled corpus."""
-    passages = short_texts(bundled_corpus(corpus).passages)
-    one, two = (model_cache.checkpoint(model) for model in (first, second))
-    return moved_texts(one, two, passages, pooling=pooling, heard=HEARD.get())
 
 
 def bits(value: float) -> str:

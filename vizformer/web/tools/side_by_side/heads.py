@@ -7,26 +7,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
 from vizformer.analysis import Kind
-from vizformer.analysis.side_by_side import MovedText
-from vizformer.analysis.side_by_side.texts import CHARACTERS, MOST_TEXTS
 from vizformer.errors import VizformerError
 from vizformer.figures.figure import Figure
-from vizformer.model import count_parameters
-from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.tools.side_by_side.similarity import pooling_of
 from vizformer.web.tools.side_by_side.weights import draw_parts, draw_sentence, moved
-from vizformer.web.widgets import (
-    data_table,
-    heads_grid,
-    lesson,
-    model_suggestions,
-    source_language,
-    telling,
-    watched_work,
-)
+from vizformer.web.widgets import heads_grid, lesson, telling, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
@@ -35,10 +22,6 @@ from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 4  # of the table before it scrolls
 PER_CELL = 300  # multiplications, about, that the divergence of a cell takes the time of
-BY_ITSELF = 4e11  # multiplications that begin in the background without being asked for: about half a minute
-TOKENS = CHARACTERS // 3  # of a text, about
-ROW, MOST_ROWS, TEXT = 35, 4, 340  # px, and rows of the list before it scrolls
-KEY = "side_by_side.texts"
 
 
 def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
@@ -48,8 +31,6 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
         kind = kind_of_attention(runs.kinds)
     layers, n_heads = runs.shape(kind)
     state.fit(layer=layers, head=n_heads)
-    if pair.compares_sentences and not runs.of_equal_length(kind):
-        return  # of sentences there is the similarity: to make them equally long would be no way out
     if not runs.whole_shape(kind):
         show_note(
             "The models have other numbers of layers or heads: the first {layers} layers and {heads} heads, which both "
@@ -79,20 +60,16 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
         draw_sentence(pair, weights, kind)
     if weights is None or kind not in weights.heads or not weights.relative:
         left, beside = st.columns(BESIDE, gap="medium")
-        below, told = None, left
+        told = left
     else:
         told, left = st.columns((3, 4), gap="medium")
-        with_texts = pair.second.model.is_from_elsewhere
-        below, beside = st.columns(BESIDE, gap="medium") if with_texts else (None, told)
+        beside = told
         with told:
             draw_parts(weights, kind)
     with left:
         picture(found, shown(pair))
     with told:
         aside(open_on_a_head(pair))  # nothing, where a click has just chosen
-    if below is not None:
-        with below:
-            draw_texts(pair)
     with beside:
         places = heads_grid.in_order(found)
         bits = _("Divergence, bits")
@@ -144,12 +121,10 @@ def open_on_a_head(pair: Pair) -> str:
 
     Of two models it is the head whose weights moved most, where both have the same heads and some moved.
 
-    Of two texts of one model that the reader opened it is the head that the page Attention begins with, if the likeness
-    of sentences has not singled out another one.
+    Of two texts of one model that the reader opened it is the head that the page Attention begins with.
     """
     kind, mine = state.view().kind, pair.first.model.is_from_elsewhere
-    alone = mine and not pair.two_models and not pair.compares_sentences
-    if alone and (why := telling.open_on_a_head(pair.first, kind)):
+    if mine and not pair.two_models and (why := telling.open_on_a_head(pair.first, kind)):
         return why
     chosen_before = lesson.value("beside.first", False)  # of a link from before: head 0 of layer 0 was chosen
     if chosen_before or not computations.divergences.holds(pair, kind):
@@ -204,66 +179,4 @@ def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:
         key="side_by_side",
         texts=[[computations.bits(value) for value in row] for row in found],
         said={"text": _("{cell}: {text} bits")},
-    )
-
-
-def draw_texts(pair: Pair) -> None:
-    """The list, the text with the largest distance first; it comes by itself where it does not take long."""
-    model = pair.first.model
-    reads = source_language.read_by(model) or model_suggestions.language(model) or "en"
-    alone = pair.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
-    cost = 2.0 * MOST_TEXTS * TOKENS * count_parameters(pair.first.config)
-    found = watched_work.watched(
-        computations.texts,
-        (model, pair.second.model, reads, (pooling_of(model) or "mean") if alone else None),
-        quick=False,
-        runs=MOST_TEXTS,
-        begin=_("Find the texts that moved most"),
-        key=KEY,
-        said=lambda done, n: _("{done} of {n} texts", done=done, n=n),
-        takes=_("Both models read {n} short texts. You can stop that.", n=MOST_TEXTS),
-        begins=cost < BY_ITSELF,
-    )
-    if found is not None:
-        draw_list(found, alone)
-
-
-def draw_list(found: tuple[MovedText, ...], alone: bool) -> None:
-    def take() -> None:
-        rows = st.session_state[KEY]["selection"]["rows"]
-        if rows and rows[0] < len(found):
-            one = found[rows[0]]
-            kind, layer, head = one.most
-            read = {"text": one.passage.text, "target": one.passage.target, "second": "", "edits": "", "position": None}
-            state.update(**read, kind=kind, layer=layer, head=head)
-
-    text, maps = _("Text on which they differ"), _("Attention elsewhere")
-    answers = _("1 − cosine") if alone else _("Answers, bits")
-    data_table.show(
-        {
-            text: [one.passage.text for one in found],
-            maps: [100 * one.maps for one in found],
-            **({answers: [one.answers for one in found]} if found[0].answers is not None else {}),
-            _("Most in"): [_("layer {layer}, head {head}", layer=one.most[1], head=one.most[2]) for one in found],
-        },
-        hide_index=True,
-        height=ROW * (1 + min(len(found), MOST_ROWS)) + 2,
-        on_select=take,
-        selection_mode="single-row",
-        key=KEY,
-        column_config={
-            text: st.column_config.TextColumn(width=TEXT),
-            maps: st.column_config.NumberColumn(format="%.2g%%"),
-            answers: st.column_config.NumberColumn(format="%.2g"),
-        },
-    )
-    kinds = {kind: np.nanmean([one.heads[kind] for one in found], axis=0) for kind in found[0].heads}
-    every = np.concatenate([one.ravel() for one in kinds.values()])
-    show_note(
-        "Of {n} short texts, those on which the maps of all heads are furthest apart: the share of their attention "
-        "that goes to other keys. A click shows a text, and its head that moved most. On all of them together {far} "
-        "of {total} heads turn more than a tenth of their attention elsewhere.",
-        n=len(found),
-        far=int((every > 0.1).sum()),
-        total=every.size,
     )

@@ -8,7 +8,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side.answers import chosen_row
 from vizformer.web.tools.side_by_side.heads import shown
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.tools.side_by_side.similarity import chosen_pooling
 from vizformer.web.tools.side_by_side.streams import chosen_stack
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import loaded
@@ -39,8 +38,7 @@ def code(pair: Pair) -> str:
     target = f", target={first.target!r}" if first.target else ""
     opened = opening(first.model, "path/to/the/model")
     other = opening(second.model, "path/to/the/second/model") if pair.two_models else "first"
-    last = "text_similarity" if pair.compares_sentences else "two_answers"
-    names = ["head_divergences", "head_pair", "stream_cosines", last, "two_runs"]
+    names = ["head_divergences", "head_pair", "stream_cosines", "two_answers", "two_runs"]
     if pair.two_models:
         names.insert(2, "moved_weights")
     lines = [
@@ -59,9 +57,7 @@ def code(pair: Pair) -> str:
         "print(head.difference, head.divergence)",
         f"streams = stream_cosines(runs, {chosen_stack(pair)!r})",
         "print(streams.cosines.round(3), streams.left_out)",
-        f"print(text_similarity(runs, {chosen_pooling(pair)!r}))"
-        if last == "text_similarity"
-        else f"print(two_answers(runs, {row}, {other_row}))",
+        f"print(two_answers(runs, {row}, {other_row}))",
     ]
     if pair.two_models:
         lines += [

@@ -20,7 +20,6 @@ from vizformer.web.words.i18n import _, show_info, show_note
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
 SAME, OWN = "", "own"  # in the place of a second model
 _ASKED = "side_by_side.asked"
-ALIKE = "A hungry cat walked to the"  # proposed beside any sentence to a model of sentences
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,6 @@ class Pair:
     @property
     def two_models(self) -> bool:
         return self.first.model != self.second.model
-
-    @property
-    def compares_sentences(self) -> bool:
-        """Whether an encoder that predicts no tokens has read both texts: a model of sentences."""
-        model = self.first.model
-        encodes = self.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
-        return encodes and not self.two_models
 
     @property
     def names(self) -> tuple[str, str]:
@@ -150,8 +142,6 @@ def nothing_beside() -> None:
 def proposal(subject: Subject) -> str:
     """The second sentence of an example where the first one is on the page; else the same words in another order."""
     found = (one.second for one in examples() if one.other is None and is_first_of(one, subject))
-    if subject.config.architecture == "encoder-only" and not model_cache.predicts(subject.model):
-        return next(found, ALIKE if subject.text.strip() != ALIKE else beginnings.CONTINUED.text)
     return next(found, in_another_order(subject.text) if subject.model.source == "bundled" else "")
 
 
