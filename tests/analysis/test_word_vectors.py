@@ -19,12 +19,11 @@ def test_words_are_english_runs_and_single_chinese_characters() -> None:
     assert plain_words("👩‍👩‍👧 123 ...") == []
 
 
-def test_the_nearest_rows_and_sums_of_a_table_set_by_hand() -> None:
+def test_the_nearest_rows_of_a_table_set_by_hand() -> None:
     rows = np.array([[1, 0], [0.9, 0.1], [0, 1], [-1, 0]], dtype=np.float32)
     found = WordVectors(("a", "b", "c", "d"), (4, 3, 2, 1), rows / np.linalg.norm(rows, axis=1, keepdims=True))
     assert [word for word, __ in found.nearest("a", 2)] == ["b", "c"]
     assert found.nearest("a", 1)[0][1] == pytest.approx(0.9 / np.hypot(0.9, 0.1))
-    assert found.analogy("b", "a", "c", 1)[0][0] == "d"  # all else is one of the three
 
 
 def test_the_bundled_table_has_unit_rows_about_their_mean(bundled: WordVectors) -> None:
@@ -37,7 +36,9 @@ def test_words_that_are_used_alike_are_near_each_other_in_the_bundled_table(bund
     for word, alike in (("three", "five"), ("猫", "狗"), ("king", "queen"), ("red", "white")):
         cosines = bundled.unit @ bundled.unit[bundled.rows[word]]
         assert (cosines > cosines[bundled.rows[alike]]).mean() < 0.01, (word, alike)  # among the nearest of a hundred
-    assert "sister" in [word for word, __ in bundled.analogy("brother", "he", "she", 5)]
+    brother, he, she = (bundled.unit[bundled.rows[word]] for word in ("brother", "he", "she"))
+    near = np.argsort(-(bundled.unit @ (brother - he + she)))[:8]
+    assert "sister" in [bundled.words[row] for row in near]
 
 
 def test_every_word_is_paired_with_those_near_it_on_both_sides() -> None:

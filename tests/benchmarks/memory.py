@@ -47,7 +47,7 @@ PAGES = (
 )
 PARTS = {
     "map": ("drawing", "rnn"),  # (the gradients of "gru" take seconds and few bytes)
-    "tokens": ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms"),
+    "tokens": ("pieces", "merges", "lookup", "neighbours", "context", "norms"),
     "positions": ("waves", "clock", "distance", "shuffle", "function", "options", "longer"),
     "qkv": ("lookup", "arithmetic", "three", "scale"),
     "heads": ("split", "all", "reference", "groups"),

@@ -221,7 +221,6 @@ SETTINGS = {
         "Subtract the mean of all rows first: True",
     ],
     "/tokens?part=norms&dials=tokens.scale%3A0": ["and with the factor switched"],
-    "/tokens?part=vectors&dials=tokens.sum%3A1": ["A sum of three rows: 1"],
     "/positions?part=function&dials=positions.query%3A2~positions.key%3A1": [
         "The token that asks, at place m: 2",
         "The token that answers, at place n: 1",
@@ -265,7 +264,6 @@ SETTINGS = {
     "/qkv?dials=qkv.sweet%3A1.5~qkv.cold%3A-1~qkv.t%3A2": ["sweet: 1.5", "cold: -1.0", "Temperature T: 2.0"],
     "/qkv?part=scale&dials=qkv.t%3A2~qkv.d%3A16": ["Temperature T: 2.0", "d, the width of q and k: 16"],
     "/qkv?part=three&dials=qkv.matrices%3Ashared": ["Compare with: shared"],
-    "/heads?part=cost&dials=heads.h%3A8~heads.n%3A2048": ["Heads: 8", "Tokens: 2048"],
     "/heads?part=groups&dials=heads.kv%3A2~heads.length%3A2048": ["Key/value heads: 2", "Tokens: 2048"],
     "/masks?dials=masks.kind%3Awindow~masks.reach%3A2~masks.causal%3A1": [
         "Mask: window",
@@ -307,6 +305,8 @@ OF_THE_OLD_DOOR = {
 
 # Parts that there are no more.
 GONE = (
+    "/heads?part=cost&dials=heads.h%3A8~heads.n%3A2048",
+    "/tokens?part=vectors&dials=tokens.sum%3A1",
     "/tokens?part=signals&dials=tokens.patch%3A8~tokens.chosen%3A3",
     "/block?part=dropout",
     "/block?part=width",

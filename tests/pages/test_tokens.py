@@ -18,12 +18,12 @@ from vizformer.analysis.vectors.word_vectors import read_word_vectors
 from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut
-from vizformer.web.lessons.tokens.sentences import FRAMES
+from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
 from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
 CAT, DOG = "我有一只猫。", "我有一只狗。"
-PARTS = ("pieces", "merges", "lookup", "neighbours", "vectors", "context", "norms")
+PARTS = ("pieces", "merges", "lookup", "neighbours", "context", "norms")
 
 
 def html(app: Any) -> str:
@@ -174,7 +174,7 @@ def test_the_curve_is_the_models_and_the_control_is_drawn(open_app: Open) -> Non
     app = open_app(PAGE, part="context", model="cloze", text=first)
     model = load("cloze")
     found = contexts(model, model.trace(first), model.trace(second), 3, 2)
-    curves = chart(app)["data"]
+    curves = chart(app, 1)["data"]
     assert numbers(curves[3]["y"]) == pytest.approx(found.curve.tolist(), abs=1e-5)
     assert len(curves) == 5
     assert f"{found.same[-1]:.4f}" in text(app)
@@ -186,7 +186,7 @@ def test_any_sentence_gets_a_second_one_and_another_can_be_typed(open_app: Open)
     assert "猫" in boxes[0].value
     boxes[0].set_value("猫吃鱼。").run()
     assert not app.exception
-    assert "猫" in chart(app)["layout"]["title"]["text"]
+    assert "猫" in chart(app, 1)["layout"]["title"]["text"]
     box = next(box for box in app.text_input if box.key == "view.second")
     box.set_value("xyz").run()
     assert "no token in common" in app.info[-1].value
@@ -197,8 +197,8 @@ def test_the_second_sentence_shares_more_than_the_words_with_which_both_begin(op
     app = open_app(PAGE, part="context", model="stories", text="The dog was tired, so it went to")
     second = next(box for box in app.text_input if box.key == "view.second").value
     assert not second.startswith("The")
-    assert chart(app)["layout"]["title"]["text"] == "“to” in two sentences"
-    assert numbers(chart(app)["data"][-1]["y"])[-1] < 0.999
+    assert chart(app, 1)["layout"]["title"]["text"] == "“to” in two sentences"
+    assert numbers(chart(app, 1)["data"][-1]["y"])[-1] < 0.999
 
 
 def test_a_causal_model_says_what_it_cannot_see_and_its_answer_is_exact(open_app: Open) -> None:
@@ -332,27 +332,6 @@ def test_the_pasted_code_of_the_input_gives_the_residual_stream(open_app: Open, 
     assert left["x_0"].shape == (n, loaded.model.config.d_model)
 
 
-def test_the_static_table_is_searched_for_the_words_of_the_sentence(open_app: Open) -> None:
-    table = read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
-    app = open_app(PAGE, part="vectors", model="cloze", text="A dog saw three cats.")
-    (bars,) = [trace for trace in chart(app)["data"] if trace["type"] == "bar"]
-    box = app.selectbox(key="setting.tokens.word")
-    nearest = table.nearest(box.value, 8)
-    assert box.options == ["a", "dog", "saw", "three", "cats"]
-    assert sorted(numbers(bars["x"])) == pytest.approx(sorted(cosine for __, cosine in nearest), abs=1e-6)
-    done = run(app.code[0].value)
-    assert float(done["cosine"]) == pytest.approx(table.analogy("brother", "he", "she", 1)[0][1], abs=1e-4)
-    assert "0.9" in html(app) or "0.8" in html(app)  # the senses of the examples
-
-
-@pytest.mark.sweep
-def test_a_sentence_without_a_word_of_the_table_is_shown_others(open_app: Open) -> None:
-    app = open_app(PAGE, part="vectors", text="👩‍👩‍👧‍👦 Xyzzyx 123")
-    assert not app.exception
-    assert not app.error
-    assert any("No word of the sentence" in caption.value for caption in app.caption)
-
-
 @pytest.mark.sweep
 def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
     app = open_app(PAGE, model="cloze", text="She went to the bank.", part="context", dials="tokens.senses:1")
@@ -381,11 +360,13 @@ def test_a_translator_shows_both_translations_beside_the_vectors_that_part(open_
     assert call == load("zh-en").generate("他打了电话。").text.strip()
 
 
-def test_a_chinese_word_of_the_table_can_be_chosen(open_app: Open) -> None:
-    app = open_app(PAGE, part="vectors", text=CAT)
-    app.selectbox(key="setting.tokens.word").select("有").run()
-    assert app.selectbox(key="setting.tokens.word").value == "有"
-    assert "有" in chart(app)["layout"]["title"]["text"]
-    link = app.query_params["dials"]
-    again = open_app(PAGE, part="vectors", text=CAT, dials=link[0] if isinstance(link, list) else link)
-    assert again.selectbox(key="setting.tokens.word").value == "有"
+@pytest.mark.parametrize("word", ["can", "花"])
+def test_the_static_vector_stands_beside_the_contextual_ones(open_app: Open, word: str) -> None:
+    text = next(one.first for one in OCCASIONS if one.token == word)
+    table = read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
+    app = open_app(PAGE, part="context", model="cloze", text=text)
+    assert not app.exception
+    (bars,) = [trace for trace in chart(app, 0)["data"] if trace["type"] == "bar"]
+    nearest = table.nearest(word, 8)
+    assert sorted(numbers(bars["x"])) == pytest.approx(sorted(cosine for __, cosine in nearest), abs=1e-6)
+    assert word in chart(app, 0)["layout"]["title"]["text"]

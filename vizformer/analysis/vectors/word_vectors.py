@@ -47,15 +47,6 @@ class WordVectors:
         """
         return self._near(self.unit[self.rows[word]], {word}, most)
 
-    def analogy(self, start: str, less: str, more: str, most: int) -> list[tuple[str, float]]:
-        """The words nearest to start - less + more (rows of length 1), without these three, with their cosines.
-
-        Raises:
-            KeyError: the table does not have one of the words.
-        """
-        a, b, c = (self.unit[self.rows[word]] for word in (start, less, more))
-        return self._near(a - b + c, {start, less, more}, most)
-
     def _near(self, direction: Float[ndarray, " width"], without: set[str], most: int) -> list[tuple[str, float]]:
         cosines = self.unit @ (direction / max(float(np.linalg.norm(direction)), 1e-12))
         order = (self.words[row] for row in np.argsort(-cosines))

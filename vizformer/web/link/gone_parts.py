@@ -8,6 +8,7 @@ from collections.abc import Mapping
 NEAREST: Mapping[str, str] = {
     "map/cost": "rnn",
     "tokens/signals": "lookup",
+    "tokens/vectors": "context",
     "heads/cost": "split",
     "block/neurons": "ffn",
     "block/build": "norm",

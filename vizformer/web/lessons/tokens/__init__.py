@@ -7,7 +7,6 @@ from vizformer.web.lessons.tokens import (
     neighbours,
     table_row,
     tokenizers,
-    word_vectors,
 )
 
 PARTS = (
@@ -15,7 +14,6 @@ PARTS = (
     merges.lab,
     table_row.lab,
     neighbours.lab,
-    word_vectors.lab,
     contexts.lab,
     lengths.lab,
 )

@@ -1,12 +1,16 @@
-"""A laboratory of the lesson Tokens and embeddings: one token in several sentences, from the table through every layer."""
+"""A laboratory of the lesson Tokens and embeddings: a static vector, and contextual ones in two sentences."""
 
+import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
 from vizformer.analysis.heads.minimal_pairs import minimal_pair
 from vizformer.analysis.vectors import contextual
 from vizformer.analysis.vectors.contextual import Contexts
 from vizformer.analysis.vectors.senses import SenseGap, sense_gap
+from vizformer.analysis.vectors.word_vectors import WordVectors, plain_words, read_word_vectors
+from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
 from vizformer.figures.embeddings import Curve
@@ -25,6 +29,7 @@ from vizformer.web.words import labels
 
 lab = Laboratory("tokens", "context")
 AFFORDABLE = 100_000_000  # parameters of a model that reads sixty sentences while a reader waits
+NEAREST, KNOWN = 8, ("cat", "猫")  # words in the picture of static vectors; shown where the table lacks the token
 RARE, CLEAR = 0.05, 0.1  # chance below which it is hardly luck; share from which the senses are told apart
 # One row for the layers' input and one after each layer; the last cosine is the one of the formula.
 CODE = (
@@ -36,6 +41,11 @@ def _reading(model: ModelRef, text: str) -> Trace:
     # Only what the encoder makes of it is compared, and that knows nothing of the target: any short one will do.
     target = text.split()[0] if model_cache.reads_target(model) else ""
     return Subject(model, text, target).trace
+
+
+@cached
+def static_vectors() -> WordVectors:
+    return read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
 
 
 @cached
@@ -93,6 +103,8 @@ def draw(subject: Subject) -> None:
     if i in again:
         control = compared(subject.model, subject.text, third, i, again[i])
         curves.append(Curve(lab.text("curve.third"), control.curve))
+    left, right = st.columns(2)
+    _static(tokens[i].text, left)
     chart.show(
         figures.similarity_curves(
             curves,
@@ -103,6 +115,7 @@ def draw(subject: Subject) -> None:
             title=lab.text("picture", token=tokens[i].text),
         ),
         key="tokens.curves",
+        on=right,
     )
     last, same, other = len(found.same) - 2, f"{found.same[-1]:.4f}", f"{found.other[-1]:.4f}"
     form = "pairs" if found.others else "alone"
@@ -117,6 +130,7 @@ def draw(subject: Subject) -> None:
         code=CODE,
         given={"x_A": found.first, "x_B": found.second},
     )
+    lesson.ask(static(subject))
     if lab.toggle("senses"):
         _senses(subject, sense_gaps(subject.model))
 
@@ -142,6 +156,26 @@ def question(subject: Subject, second: str = "", at: int | None = None) -> lesso
     return lab.choice(
         "context", ("exactly", "closer", "unlike"), right, subject.model, subject.text, second, i, **values
     )
+
+
+@lab.asks("static")
+def static(subject: Subject) -> lesson.Choice:
+    return lab.choice("static", ("one", "two", "many"), "one", subject.model)
+
+
+def _static(token: str, place: DeltaGenerator) -> None:
+    """The words whose static vectors are nearest to that of a token: the same in every sentence."""
+    found = static_vectors()
+    words = [word for word in plain_words(token) if word in found.rows]
+    word = words[0] if words else KNOWN[not token.isascii()]
+    near = found.nearest(word, NEAREST)
+    names, cosines = [name for name, __ in near], np.array([cosine for __, cosine in near])
+    title = lab.text("nearest", token=word)
+    chart.show(figures.neighbour_bars(names, cosines, found.average, title=title), key="tokens.static", on=place)
+    with place:
+        if not words:
+            lab.note("unknown", token=token, word=word)
+        lab.note("learned", count=len(found.words), width=found.unit.shape[1])
 
 
 def _examples(subject: Subject) -> None:

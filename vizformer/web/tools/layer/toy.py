@@ -36,8 +36,9 @@ def draw_interface() -> None:
         show_markdown(
             "- A linear layer keeps its matrix **transposed**, one row for each number that comes out. The three of "
             "attention lie in one tensor, one below the other.\n"
-            "- **batch_first** is False unless it is said: the first axis is then the token, and the second one the "
-            "sentence.\n"
+            "- **batch_first** is False unless it is said: the input is then (T, B, d), tokens, sentences, numbers. The toy "
+            "has (3, 1, 4). For the heads q, k and v become (T, B · h, d / h), and, with the first two axes exchanged, "
+            "(B · h, T, d / h): here (2, 3, 2).\n"
             "- **Masks have two opposite meanings.** In nn.MultiheadAttention and nn.Transformer True means *may not be "
             "seen*. In F.scaled_dot_product_attention True means *may be seen*. Numbers are added to the scores in "
             "both.\n"
