@@ -12,7 +12,6 @@ import binascii
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from vizformer.errors import TokenizerError
@@ -22,7 +21,8 @@ MOST_PARTS, _DEEPEST = 48, 6
 LONGEST_TEXT = 64  # characters that a part may put somewhere
 _MOST_GROWTH = 4096
 _CHARSMAP = 2**21  # bytes; SentencePiece's own has 240,000
-MOST_CHARACTERS, MOST_QUADRATIC = 2**19, 2**16  # that a text may become
+MOST_CHARACTERS = 2**19  # that a text may become
+_QUADRATIC = 8  # as if a text became so many times as long: 2**16 characters are gone through from each of them
 _UNICODE = 3  # beyond what NFKD makes of a text: lower case, spaces around Chinese characters
 
 
@@ -30,26 +30,17 @@ class BoundsError(TokenizerError):
     """A tokenizer that asks for too much; says which part does."""
 
 
-@dataclass(frozen=True)
-class Growth:
-    """How many characters are made of one, at most, beyond its compatibility decomposition (NFKD)."""
-
-    factor: int = 1  # of each character
-    quadratic: bool = False  # whether a pattern takes a number of steps that grows with the square of the text
-
-    def __mul__(self, other: "Growth") -> "Growth":
-        return Growth(self.factor * other.factor, self.quadratic or other.quadratic)
-
-    def allows(self, text: str) -> bool:
-        """Whether a text stays within bounds, whatever it becomes."""
-        if self.factor <= 4 and not self.quadratic:
-            return True  # texts as long as anybody likes: what is done to them is in proportion
-        length = len(text) if text.isascii() else len(unicodedata.normalize("NFKD", text[: MOST_CHARACTERS + 1]))
-        return length * self.factor <= (MOST_QUADRATIC if self.quadratic else MOST_CHARACTERS)
+def allows(text: str, factor: int) -> bool:
+    """Whether a text stays within bounds, whatever it becomes."""
+    if factor <= 4:
+        return True  # texts as long as anybody likes: what is done to them is in proportion
+    length = len(text) if text.isascii() else len(unicodedata.normalize("NFKD", text[: MOST_CHARACTERS + 1]))
+    return length * factor <= MOST_CHARACTERS
 
 
-def growth(normalizer: object, pre_tokenizer: object) -> Growth:
-    """What a text can become before it is cut into tokens.
+def growth(normalizer: object, pre_tokenizer: object) -> int:
+    """How many characters are made of one before it is cut into tokens, at most, beyond its compatibility decomposition
+    (NFKD).  A pattern whose steps grow with the square of the text counts as growth too.
 
     Raises:
         BoundsError: too much, or nobody knows.
@@ -57,8 +48,8 @@ def growth(normalizer: object, pre_tokenizer: object) -> Growth:
     return _product((*parts(normalizer), *parts(pre_tokenizer)), _grown)
 
 
-def decoded(decoder: object) -> Growth:
-    """What tokens can become when they are turned into a text.
+def decoded(decoder: object) -> int:
+    """The same of tokens that are turned into a text.
 
     Raises:
         BoundsError: too much, or nobody knows.
@@ -66,13 +57,13 @@ def decoded(decoder: object) -> Growth:
     return _product(parts(decoder), _decoded)
 
 
-def _product(row: Iterable[Mapping[str, Any]], of_one: Callable[[Mapping[str, Any]], Growth]) -> Growth:
-    found = Growth()
+def _product(row: Iterable[Mapping[str, Any]], of_one: Callable[[Mapping[str, Any]], int]) -> int:
+    found = 1
     for part in row:
         found *= of_one(part)
-        if found.factor > _MOST_GROWTH:
+        if found > _MOST_GROWTH:
             raise BoundsError(
-                "a text could become {factor} times as long in {part}", factor=f"{found.factor:,}", part=called(part)
+                "a text could become {factor} times as long in {part}", factor=f"{found:,}", part=called(part)
             )
     return found
 
@@ -94,73 +85,69 @@ _SAME = {
 }
 
 
-def _grown(part: Mapping[str, Any]) -> Growth:
+def _grown(part: Mapping[str, Any]) -> int:
     kind = part.get("type")
     if kind in _SAME:
-        return Growth()
+        return 1
     if kind in ("Lowercase", "BertNormalizer"):
-        return Growth(_UNICODE)
+        return _UNICODE
     if kind == "ByteLevel":  # a letter for each byte; as a normalizer it says nothing else, and ¼ may become 1, /, 4
-        return Growth(12 if len(part) == 1 else 4)
+        return 12 if len(part) == 1 else 4
     if kind in ("Prepend", "Metaspace"):  # in front of each piece, of which there may be one a character
         text = _text(part, "prepend" if kind == "Prepend" else "replacement")
-        return Growth(1 + len(unicodedata.normalize("NFKD", text)))
+        return 1 + len(unicodedata.normalize("NFKD", text))
     if kind == "Replace":
         return _replaced(part)
     if kind == "Precompiled":
-        return Growth(_longest_replacement(part))
+        return _longest_replacement(part)
     if kind == "Split" and part.get("pattern") in ({"String": ""}, {"Regex": ""}):  # between any two characters
-        return Growth()
+        return 1
     if kind == "Split":
         pattern = _pattern(part)
-        return Growth(1, quadratic="Regex" in pattern and _cost(pattern["Regex"]))
+        return _steps(pattern["Regex"]) if "Regex" in pattern else 1
     if kind == "CharDelimiterSplit":
         _text(part, "delimiter")
-        return Growth()
+        return 1
     if kind == "FixedLength":
         if type(part.get("length")) is not int or part["length"] < 1:
             raise BoundsError("FixedLength has no length")
-        return Growth()
+        return 1
     raise BoundsError("{part} is not known", part=called(part))
 
 
-def _decoded(part: Mapping[str, Any]) -> Growth:
+def _decoded(part: Mapping[str, Any]) -> int:
     kind = part.get("type")
     if kind in ("ByteLevel", "ByteFallback", "Fuse", "Strip", "CTC"):
         for name in ("pad_token", "word_delimiter_token", "content"):
             if name in part:
                 _text(part, name)
-        return Growth()
+        return 1
     if kind == "WordPiece":
         _text(part, "prefix")
-        return Growth(2)
+        return 2
     if kind == "BPEDecoder":
         _text(part, "suffix")
-        return Growth(2)
+        return 2
     if kind == "Metaspace":
-        return Growth(1 + len(_text(part, "replacement")))
+        return 1 + len(_text(part, "replacement"))
     if kind == "Replace":
         return _replaced(part)
     raise BoundsError("{part} is not known", part=called(part))
 
 
-def _replaced(part: Mapping[str, Any]) -> Growth:
+def _replaced(part: Mapping[str, Any]) -> int:
     content, pattern = _text(part, "content"), _pattern(part)
     put = len(unicodedata.normalize("NFKD", content))
     if "Regex" in pattern:
-        slow = _cost(pattern["Regex"])
-        return Growth(1 + put if put > 1 else 2 - (put == 0), slow)
-    return Growth(max(1, math.ceil(put / len(pattern["String"]))))
+        return _steps(pattern["Regex"]) * (1 + put if put > 1 else 2 - (put == 0))
+    return max(1, math.ceil(put / len(pattern["String"])))
 
 
-def _cost(pattern: str) -> bool:
-    """Whether a pattern takes steps with the square of the text."""
+def _steps(pattern: str) -> int:
     try:
-        return cost(pattern) == "quadratic"
+        return _QUADRATIC if cost(pattern) == "quadratic" else 1
     except PatternError as error:
-        raise BoundsError(
-            "the pattern {pattern} may take for ever: {error}", pattern=shown(pattern, 60), error=error.message
-        ) from error
+        raise BoundsError(error.message) from error
 
 
 def _pattern(part: Mapping[str, Any]) -> dict[str, str]:

@@ -124,11 +124,11 @@ class Tokenizer:
 
     def _encoded(self, backend: Backend, text: str, special: bool) -> tuple[Token, ...]:
         grown = self._growth[backend is self._target]
-        if not grown.allows(text):
+        if not text_growth.allows(text, grown):
             raise _too_long(len(text))
         with _calling(_not_split):
             encoding: Encoding
-            if len(text) * grown.factor > _SHORT:  # (only batches are cut without keeping the interpreter)
+            if len(text) * grown > _SHORT:  # (only batches are cut without keeping the interpreter)
                 (encoding,) = backend.encode_batch([text], add_special_tokens=special)
             else:
                 encoding = backend.encode(text, add_special_tokens=special)
@@ -176,7 +176,7 @@ class Tokenizer:
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, with the special tokens the model expects: for training."""
-        if not all(map(self._growth[0].allows, texts)):
+        if not all(text_growth.allows(text, self._growth[0]) for text in texts):
             raise _too_long(max(map(len, texts)))
         with _calling(_not_split):
             cut = self._backend.encode_batch_fast(list(texts))
@@ -188,9 +188,9 @@ class Tokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`, without special tokens."""
-        if self._grown_back != text_growth.Growth():
+        if self._grown_back > 1:
             pieces = "".join(self._backend.id_to_token(id) or "" for id in ids if 0 <= id < 2**32)
-            if not self._grown_back.allows(pieces):
+            if not text_growth.allows(pieces, self._grown_back):
                 raise _too_long(len(pieces))
         with _calling(
             lambda reason: N_(

@@ -103,28 +103,10 @@ def _apart(raw: bytes, rows: int | None) -> Message | None:
         said = limits.tried(__name__, str(size), str(rows or ""), content=raw, seconds=10 + size)
     except OSError as error:  # no memory for a process
         raise BusyError("it cannot be looked at now: {error}", error=str(error.strerror)) from error
-    return N_("reading it takes too much memory or time") if said is None else _received(said)
-
-
-def _sent(message: Message | None) -> Any:
-    """A message as JSON, from one process to the other."""
-    if message is None:
-        return None
-    values = {
-        name: _sent(value) if isinstance(value, Message) else str(value) for name, value in message.values.items()
-    }
-    return {"text": message.text, "values": values}
-
-
-def _received(raw: bytes) -> Message | None:
-    """What `_sent` wrote."""
-
-    def message(found: dict[str, Any]) -> Message:
-        values = found["values"].items()
-        return Message(found["text"], {name: message(v) if isinstance(v, dict) else v for name, v in values})
-
-    found = json.loads(raw)
-    return None if found is None else message(found)
+    if said is None:
+        return N_("reading it takes too much memory or time")
+    found = json.loads(said)
+    return found and Message(found["text"], found["values"])
 
 
 def main() -> None:
@@ -146,7 +128,7 @@ def main() -> None:
             raise
         except BaseException as error:  # (a panic of the library is no Exception)
             said = Message("{text}", {"text": shown(str(error).partition("\n")[0] or type(error).__name__, 500)})
-    sys.stdout.buffer.write(json.dumps(_sent(said)).encode())
+    sys.stdout.buffer.write(json.dumps(said and {"text": said.text, "values": said.values}).encode())
 
 
 if __name__ == "__main__":
