@@ -1,12 +1,13 @@
-"""The glossary: every term of the course, in both languages, with the lessons that teach it."""
+"""The glossary: every term of the course, in both languages, with the lessons that teach it; and what to read."""
 
 import streamlit as st
 
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.search import WANTED
-from vizformer.web.widgets import glossary
+from vizformer.web.widgets import bibliography, glossary
+from vizformer.web.widgets.choices import one_of
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.words.i18n import _, language, show_info, show_note, translate
+from vizformer.web.words.i18n import _, language, show_info, show_markdown, show_note, translate
 from vizformer.web.words.terms import matches, read_terms
 
 _LESSON = "glossary.lesson"
@@ -14,6 +15,14 @@ _LESSON = "glossary.lesson"
 
 @laboratory
 def page() -> None:
+    parts = {"terms": _("Terms"), sitemap.READING: translate(sitemap.READING_LIST)}
+    if one_of(_("Part"), sitemap.LISTED, parts, labelled=False) == sitemap.READING:
+        reading()
+    else:
+        terms()
+
+
+def terms() -> None:
     found = read_terms(language())
     search, which = st.columns([2, 1], vertical_alignment="bottom")
     wanted = search.text_input(_("Find a term"), placeholder=_("part of a word, in English or Chinese"), key=WANTED)
@@ -29,6 +38,19 @@ def page() -> None:
     with st.container(horizontal=True):
         for entry in sitemap.COURSE:
             st.page_link(entry.file, label=translate(entry.title))
+
+
+def reading() -> None:
+    """Papers and tutorials, by title and author."""
+    show_markdown(
+        "Read the first paper with the lessons open beside it. Nothing here is needed to use the app, and no link is "
+        "followed by itself: the class may be offline."
+    )
+    titles = {"paper": _("Papers"), "tutorial": _("Tutorials and courses")}
+    for kind, title in titles.items():
+        st.subheader(title, anchor=False)
+        bibliography.table([item for item in bibliography.items(language()) if item.kind == kind])
+    bibliography.beyond()
 
 
 page()

@@ -138,10 +138,11 @@ def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(
 
 @pytest.mark.sweep
 def test_a_pointer_where_nothing_has_a_name_is_at_the_same_words_and_students_pages_scroll_there(server, open_tab):
-    teacher = open_tab("/reading", at=server)
+    teacher = open_tab("/glossary?dials=glossary.list:reading", at=server)
     code = start(teacher)
     student = open_tab(f"/?room={code}", at=server, width=700)
-    title(student, "Reading list")
+    title(student, "Glossary")
+    expect(student.page.get_by_text("Tutorials and courses")).to_be_visible()
     point_at(teacher)
     student.settled()
     cells = teacher.page.locator(".st-key-page-body td:first-child")

@@ -65,7 +65,8 @@ def test_the_search_lists_every_page_part_and_term_in_every_language(code):
     pages = {entry.url for entry, part, wanted in goals.values() if not part and not wanted}
     assert pages == set(sitemap.PAGES)
     parts = {(entry.url, part) for entry, part, __ in goals.values() if part}
-    assert {url for url, __ in parts} == {lesson.url for lesson in sitemap.COURSE}
+    assert {url for url, __ in parts} == {*(lesson.url for lesson in sitemap.COURSE), "glossary"}
+    assert ("glossary", "reading") in parts
     assert ("masks", "leak") in parts
     assert ("positions", "clock") in parts
     assert len([1 for __, __, wanted in goals.values() if wanted]) == len(read_terms(code))
@@ -92,6 +93,11 @@ def test_what_is_found_is_gone_to_with_the_sentence(open_app):
     assert app.text_input(key="glossary.search").value == "causal mask"
     app.selectbox(key="search").set_value(found("en", sitemap.GLOSSARY, wanted="softmax")).run()
     assert app.text_input(key="glossary.search").value == "softmax"  # also from the glossary itself
+    app.selectbox(key="search").set_value(found("en", sitemap.GLOSSARY, "reading")).run()
+    assert any("Attention Is All You Need" in str(block.proto.body) for block in app.get("html"))
+    assert not [box for box in app.text_input if box.key == "glossary.search"]
+    app.selectbox(key="search").set_value(found("en", sitemap.GLOSSARY, wanted="softmax")).run()
+    assert app.text_input(key="glossary.search").value == "softmax"  # from the list back to the terms
 
 
 def test_open_your_own_lands_on_the_opener_and_goes_on_to_the_heads(open_app):

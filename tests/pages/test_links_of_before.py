@@ -46,7 +46,6 @@ PAGES = {
     "/worksheet": "Worksheet",
     "/train": "Train",
     "/glossary": "Glossary",
-    "/reading": "Reading list",
     "/attention": "Attention",
     "/generation": "Generation",
     "/blanks": "Fill in the blank",

@@ -41,7 +41,7 @@ EXAMPLES = (
     *PAIR,  # and its runs of words, last: they stand in other examples too
     *(" ".join(run) for text in PAIR for one in bleu(text, text).runs[1:] for run in one.in_text),
 )
-ELSEWHERE = ("pages/learn/reading.py", "pages/learn/glossary.py")  # titles of papers; terms in the other languages
+ELSEWHERE = ("pages/learn/glossary.py",)  # titles of papers; terms in the other languages
 # Code, formulas, markup.
 QUOTED = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\\[a-z]+\{[^}]*\}|<style>.*?</style>|<script[^>]*>.*?</script>|<[^>]*>|&\w+;",

@@ -48,7 +48,7 @@ def draw(entry: Entry) -> None:
             guarded()(share.button)()
             with st.popover("?", key="help", help=_("Glossary and reading list")):
                 for page in HELP:
-                    st.page_link(page.file, label=translate(page.title))
+                    st.page_link(page.file, label=_("Glossary and reading list"))
                 show_note("What you type stays on this server.")
 
 

@@ -6,8 +6,8 @@ from functools import cache
 import streamlit as st
 
 from vizformer.messages import Message
-from vizformer.web.frame.sitemap import COURSE, GLOSSARY, PAGES, Entry
-from vizformer.web.link import state
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, LISTED, PAGES, READING, READING_LIST, Entry
+from vizformer.web.link import link_settings, state
 from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
 from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, language
@@ -35,7 +35,9 @@ def box() -> None:
     )
     if (goal := goals.get(st.session_state.pop(_CHOSEN, None) or "")) is not None:
         entry, part, wanted = goal
-        if part:
+        if entry is GLOSSARY:
+            state.update(settings=link_settings.changed(state.view().settings, LISTED, part or None))
+        elif part:
             state.update(part=part)
         if wanted:
             st.session_state[WANTED] = wanted
@@ -58,6 +60,7 @@ def index(code: str) -> dict[str, Goal]:
         for part, titles in _parts(lesson):
             found[f"{_names([titles[one] for one in codes])} ({where})"] = lesson, part, ""
     where = _in(code, GLOSSARY.title)
+    found[f"{_names([_in(one, READING_LIST) for one in codes])} ({where})"] = GLOSSARY, READING, ""
     lessons = {lesson.url: lesson for lesson in COURSE}
     for key, term in read_terms(code).items():
         names = _names([read_terms(one)[key].name for one in codes])

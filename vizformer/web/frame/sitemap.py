@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vizformer.messages import Message
+from vizformer.messages import N_, Message
 from vizformer.word_tables import words_of
 
 _WORDS = words_of(__file__)
@@ -58,7 +58,6 @@ COMPARE = Entry("pages/learn/compare.py")
 WORKSHEET = Entry("pages/learn/worksheet.py")
 TRAIN = Entry("pages/learn/train.py")
 GLOSSARY = Entry("pages/learn/glossary.py")
-READING = Entry("pages/learn/reading.py")
 ATTENTION = Entry("pages/explore/attention.py")
 
 GENERATION = Entry("pages/explore/generation.py")
@@ -83,7 +82,9 @@ DOORS: dict[Entry, tuple[Entry, ...]] = {
 }
 """The doors of the bar, each with a page of its own, and the pages behind them."""
 
-HELP = (GLOSSARY, READING)  # behind the question mark
+HELP = (GLOSSARY,)  # behind the question mark
+READING_LIST, LISTED, READING = N_("Reading list"), "glossary.list", "reading"
+"""The second part of the glossary: its title, and the setting of a link that shows it."""
 PAGES = {
     entry.url: entry for entry in (START, *HELP, *(one for door, pages in DOORS.items() for one in (door, *pages)))
 }
@@ -104,5 +105,5 @@ def beside(entry: Entry) -> tuple[Entry, ...]:
         return (PATH, *COURSE[max(at - 1, 0) : at], *COURSE[at + 1 : at + 2])
     if entry is PATH:
         return COURSE[:1]
-    groups = (HELP, (PAPER, LAYER), *(DOORS[door] for door in (EXPLORE, TEACH, MODELS)))
+    groups = ((PAPER, LAYER), *(DOORS[door] for door in (EXPLORE, TEACH, MODELS)))
     return next((group for group in groups if entry in group), ())

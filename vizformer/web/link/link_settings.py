@@ -32,6 +32,12 @@ def write(settings: dict[str, str]) -> str:
     return "~".join(f"{name}:{value}" for name, value in list(settings.items())[-LONGEST:])
 
 
+def changed(text: str, name: str, written: str | None) -> str:
+    """The settings of `text` with another value of one of them, which becomes the newest; None: without it."""
+    others = {known: value for known, value in read(text).items() if known != name}
+    return write(others if written is None else others | {name: written})
+
+
 def can_hold(name: str, written: str) -> bool:
     """Whether a setting can stand in a link."""
     return _ITEM.fullmatch(f"{name}:{written}") is not None

@@ -321,12 +321,10 @@ def _take(name: str, key: str, default: Setting, options: Collection[Setting] | 
 
 def change(name: str, new: Setting, default: Setting) -> None:
     """Sets a setting; for callbacks of other widgets."""
-    settings = link_settings.read(state.view().settings)
-    settings.pop(name, None)
-    if new != default:
-        settings[name] = link_settings.text(new)
-    if link_settings.can_hold(name, link_settings.text(new)):
-        state.update(settings=link_settings.write(settings))
+    written = link_settings.text(new)
+    if link_settings.can_hold(name, written):
+        settings = link_settings.changed(state.view().settings, name, None if new == default else written)
+        state.update(settings=settings)
 
 
 def ask(question: Question | None, *others: Question | None, here: bool = False, folded: bool = False) -> None:

@@ -110,7 +110,7 @@ def draw(subject: Subject) -> None:
         "one = h[-1].expand(n, d_h)  # the same for every step\n"
         "every = (s @ W_a @ h.T / d_h**0.5).softmax(-1) @ h  # looked up anew at every step",
     )
-    see_also(lab, sitemap.MAP, sitemap.READING)
+    see_also(lab, sitemap.MAP, sitemap.GLOSSARY)
     meets(lab, subject)
 
 
