@@ -84,7 +84,7 @@ def test_it_begins_with_a_mistake_that_the_reader_s_numbers_take_the_place_of(
 def test_a_shape_that_does_not_fit_and_a_name_that_is_none(open_app: Open) -> None:
     app = sent(open_app(PAGE, text=TEXT), json.dumps({WEIGHTS: [[0.5, 0.5]], "<b>mine</b>": [1]}))
     assert not app.exception
-    assert "Its shape should be 4 ×" in said(app)
+    assert "Its shape should be 4 ×" in said(app).replace("\\", "")
     assert any("mine" in box.value for box in app.warning)
 
 

@@ -56,7 +56,7 @@ def saturation_curves(
     if not x.shape == np.shape(largest) == np.shape(slopes):
         raise ValueError(f"{len(x)} deviations do not fit {np.shape(largest)} weights and {np.shape(slopes)} slopes")
     figure = Figure()
-    for order, (name, values) in enumerate((("largest", largest), ("slope", slopes))):
+    for order, (name, values) in enumerate((("largest_weight", largest), ("slope", slopes))):
         figure.add_scatter(
             x=x,
             y=np.asarray(values, dtype=np.float32),

@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vizformer.analysis.own_steps import copied_errors
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step
 from vizformer.explain.block_rows import norm_of
@@ -97,8 +96,6 @@ def _of_input(checkpoint: Checkpoint, trace: Trace, layer: str) -> Iterator[tupl
     if config.positions == "sinusoidal" and d % 2 == 0:
         halves = sinusoidal_encoding(n, d, "interleaved" if config.sinusoids == "halves" else "halves").double()
         yield N_("Sines and cosines stand in another order: pair by pair, or all sines first."), scale * rows + halves
-        slow = copied_errors.run("waves", {"n": n, "d": d}, corrected=False).names["P"].double()
-        yield N_("The slow waves stand in the low dimensions; the fast ones belong there."), scale * rows + slow
         for said, waves in _of_waves(n, d):
             yield said, scale * rows + waves
 
@@ -109,6 +106,11 @@ def _of_waves(n: int, d: int) -> Iterator[tuple[Message, Tensor]]:
     column = torch.arange(d, dtype=torch.float64)
     even, pair = column % 2 == 0, column - column % 2
     angle = pos / 10_000 ** (pair / d)
+    slow = pos / 10_000 ** (1 - pair / d)
+    yield (
+        N_("The slow waves stand in the low dimensions; the fast ones belong there."),
+        torch.where(even, slow.sin(), slow.cos()),
+    )
     yield (
         N_("Sine and cosine are exchanged: sines belong in the even dimensions, from 0 on."),
         torch.where(even, angle.cos(), angle.sin()),

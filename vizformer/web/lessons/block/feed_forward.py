@@ -21,6 +21,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
+from vizformer.web.words.plain_text import Markup
 
 lab = Laboratory("block", "ffn")
 OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the curves
@@ -186,4 +187,4 @@ def _width() -> None:
         title=lab.text("trainings"),
     )
     chart.show(figure.update_traces(connectgaps=True), key="block.width")
-    lab.note("found", n=seeds, command="`python -m recipes.feed_forward_width feed_forward_width.json`")
+    lab.note("found", n=seeds, command=Markup("`python -m recipes.feed_forward_width feed_forward_width.json`"))

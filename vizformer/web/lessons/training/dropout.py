@@ -16,6 +16,7 @@ from vizformer.web.lessons.training.predictions import affordable, hidden_now, l
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.copied_error import wrong_line
 from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words.plain_text import Markup
 
 lab = Laboratory("training", "dropout")
 RATES = (0.0, 0.1, 0.3)
@@ -60,7 +61,9 @@ def draw(subject: Subject) -> None:
     )
     best = int(np.argmin(run["held_out"]))
     ends = {"lowest": run["held_out"][best], "last": run["held_out"][-1], "read": run["read"][-1]}
-    lab.note("lowest", p=p, update=updates[best], command="`python -m recipes.overfitting overfitting.json`", **ends)
+    lab.note(
+        "lowest", p=p, update=updates[best], command=Markup("`python -m recipes.overfitting overfitting.json`"), **ends
+    )
     lesson.formula(
         r"y_m = \frac{b_m}{1 - p}\, f(x)_m, \qquad P(b_m = 0) = p, \quad P(b_m = 1) = 1 - p",
         live=rf"\frac{{1}}{{1 - {p:g}}} = {1 / (1 - p):.4f}",
