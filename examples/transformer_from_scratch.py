@@ -54,7 +54,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, steps: Steps
     return z
 
 
-# %% Many heads. Cut d_model into heads; afterwards write the heads of a token side by side.
+# %% Multi-head attention. Cut d_model into heads; afterwards write the heads of a token side by side.
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
@@ -135,7 +135,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(Layer(d_model, n_heads, d_ff, cross) for _ in range(n_layers))
 
 
-# %% Encoder meets decoder. The decoder's queries look at the encoder's output.
+# %% Cross-attention. The decoder's queries look at the encoder's output.
 
 
 class Transformer(nn.Module):
@@ -161,7 +161,7 @@ class Transformer(nn.Module):
         return x
 
 
-# %% Writing a text. The most probable token each time, until the end mark.
+# %% Decoding: generating text. The most probable token each time, until the end mark.
 
 BOS, EOS = 1, 2
 

@@ -1,4 +1,4 @@
-"""The recipe of the two small networks of the lesson "Encoder meets decoder": symbols are read, and said again.
+"""The recipe of the two small networks of the lesson "Cross-attention": symbols are read, and said again.
 
     python -m recipes.bottleneck --out assets/lessons/cross
 
@@ -131,7 +131,7 @@ def _card(notes: dict[str, Any], size: int) -> str:
         shares = "".join(f" | {measured[memory]['right'][length - 1]:.1%}" for memory in MEMORIES)
         lines.append(f"| {length}{shares} |")
     table = "\n".join(lines)
-    return f"""# The two networks of the lesson "Encoder meets decoder"
+    return f"""# The two networks of the lesson "Cross-attention"
 
 Each reads symbols with a GRU and says them again with another one. The decoder of `one` gets the encoder's last state,
 {recipe["d_h"]} numbers; that of `every` looks at the state after every symbol. Nothing else differs: {notes["parameters"]:,}

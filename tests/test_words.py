@@ -12,6 +12,8 @@ from babel.messages.pofile import read_po
 
 from tests.bundled import load
 from vizformer.analysis.costs.model_boxes import architecture
+from vizformer.web.frame.sitemap import PAGES
+from vizformer.web.link.languages import catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = ROOT / "assets" / "lessons"
@@ -153,6 +155,43 @@ def test_what_the_map_says_of_the_weight_of_its_parts_holds(name: str) -> None:
             assert feedforward == pytest.approx(attention, rel=0.01)  # "as many where a layer has two attentions"
         else:
             assert 1.9 < feedforward / attention < 3.1  # "two to three times as many"
+
+
+HOUSE_LABELS = {
+    "en": (
+        "Rows of a table|Places|Masked attention|Attention to the source|Add, norm, network|Tokens so far|The whole machine|"
+        "A number becomes a row|Where a token stands|Query meets key|From scores to weights|Values, and many heads|"
+        "No look ahead|The decoder looks back|Many heads|Positions|Encoder meets decoder|Writing a text|The sum|Why add|"
+        "Post/pre|A row of a table|Six ways to cut|Left out|Smoothing|Shared weights|Averaging|On top|Drafts|"
+        "One wrong token|Shifted by one|Family|Flash|Linear|Sparse|One memory|Without the memory|Split, attend, mix"
+    ),
+    "zh_CN": (
+        "表中的行|位置|对源文的注意力|相加、归一化、网络|已有的词元|整台机器|编号变成一行数|词元站在哪里|查询遇到键|从分数到权重|"
+        "值，与许多头|看不到后文|解码器回头看|多头|编码器遇见解码器|写出文本|累加的和|为何相加|查表取一行|六种切法|去掉一样|"
+        "加个分类器|草稿|一个错误的词元|线性|稀疏|一份记忆|没有记忆|拆分、关注、混合"
+    ),
+}
+"""Names that lessons, parts, stations and boxes of the drawing had before they had the field's; nothing is titled so."""
+
+
+def titles(language: str) -> Iterator[str]:
+    """What the pages, the parts of lessons, the stations of the path and the boxes of the small drawing are called."""
+    for path in sorted((LESSONS / language).glob("*.toml")):
+        for name, said in leaves(tomllib.loads(path.read_text(encoding="utf-8"))):
+            if name.endswith(".title"):
+                yield said
+    for entry in PAGES.values():
+        yield entry.title.text if language == "en" else catalogue("zh_CN")[entry.title.text]
+    drawing = (ROOT / "vizformer" / "web" / "widgets" / "whole_model" / "model_drawing.py").read_text(encoding="utf-8")
+    for label in re.findall(r'_\("(.*?)"\)', drawing):
+        yield label if language == "en" else catalogue("zh_CN")[label]
+
+
+@pytest.mark.parametrize("language", HOUSE_LABELS)
+def test_the_fields_own_names_stand_over_pages_parts_and_boxes(language: str) -> None:
+    found = {*titles(language)}
+    assert {"en": "Multi-head cross-attention", "zh_CN": "多头交叉注意力"}[language] in found
+    assert found & {*HOUSE_LABELS[language].split("|")} == set()
 
 
 CODE = {

@@ -1,4 +1,4 @@
-"""Encoder meets decoder: three attentions, one memory, alignment, a changed memory, and one vector for a whole text."""
+"""Cross-attention: three attentions, one memory, alignment, a changed memory, and one vector for a whole text."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import cross

@@ -1,4 +1,4 @@
-"""Writing a text: shifted by one, one wrong token, ways of choosing, token by token, BLEU by hand, the KV cache."""
+"""Decoding: generating text: shifted right, teacher forcing, ways of choosing, BLEU by hand, the KV cache."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import decoding

@@ -1,4 +1,4 @@
-"""Many heads: split, attend, mix; all heads of the sentence; whom a pronoun means; what heads cost; shared keys."""
+"""Multi-head attention: split, attend, concatenate; all heads; whom a pronoun means; shared keys."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import heads

@@ -41,11 +41,11 @@ def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, brow
     first.settled()
     with first.runs():
         first.page.get_by_role("button", name="Look around by myself").click()
-    first.visit("Positions")
+    first.visit("Positional encoding")
     teacher.visit("Query, key, value")
     title(second, "查询、键、值")
     first.settled()
-    title(first, "Positions")
+    title(first, "Positional encoding")
     title(teacher, "Query, key, value")  # a student moves nobody
     with first.runs():
         first.page.get_by_role("button", name="Follow again").click()
@@ -232,8 +232,8 @@ def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
         tab.page.reload()
         tab.settled()
     expect(student.page.get_by_text(f"Class {code}: you follow the teacher.")).to_be_visible(timeout=PATIENCE)
-    teacher.visit("Positions")
-    title(student, "Positions")
+    teacher.visit("Positional encoding")
+    title(student, "Positional encoding")
     with student.runs():
         student.page.get_by_role("button", name="Leave the class").click()
     expect(student.page.get_by_text(f"Class {code}")).to_have_count(0, timeout=PATIENCE)
@@ -253,9 +253,9 @@ def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loa
     for tab in (students[0], teacher):
         tab.page.reload()
         tab.settled()
-    teacher.visit("Positions")
+    teacher.visit("Positional encoding")
     for student in students:
-        title(student, "Positions")
+        title(student, "Positional encoding")
         assert f"room={code}" in student.address
     assert "room=" not in teacher.address
     with students[0].runs():
@@ -283,7 +283,7 @@ def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loa
     teacher.settled()
     teacher.visit("Masks")
     title(students[1], "Masks")
-    title(students[0], "Positions")
+    title(students[0], "Positional encoding")
     for tab in students:
         tab.check()
 
@@ -298,8 +298,8 @@ def test_a_class_goes_on_over_two_servers_that_share_a_redis(browser, open_tab, 
             code = start(teacher)
             student = open_tab(f"/?room={code}", at=two)
             title(student, "Masks")
-            teacher.visit("Positions")
-            title(student, "Positions")
+            teacher.visit("Positional encoding")
+            title(student, "Positional encoding")
             redis.kill()
             redis.start()
             teacher.visit("Masks")

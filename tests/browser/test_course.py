@@ -83,18 +83,18 @@ PLACES = """() => ["laboratory", "words"].map((name) => {
 
 
 def test_the_model_stays_in_sight_below_a_wide_laboratory(open_tab):
-    """In one line at the edge of the screen; a lit box opens there, another one leads to its lesson."""
+    """One line a stack at the edge of the screen; a lit box opens there, another one leads to its lesson."""
     tab = open_tab("/masks?part=kinds&text=The+lamp+was+old.")
     whole = tab.page.locator(".st-key-lesson-model .vf-whole")
     for scrolled in (0, 600):
         tab.page.evaluate(f"document.querySelector('[data-testid=stMain]').scrollTo(0, {scrolled})")
         expect(whole).to_be_in_viewport(ratio=1)
-    assert whole.bounding_box()["height"] < 48
-    whole.get_by_role("button", name="Masked attention: look inside").click()
-    expect(whole.locator(".vf-stations-aside .vf-title")).to_have_text("Masked attention")
+    assert whole.bounding_box()["height"] < 72
+    whole.get_by_role("button", name="Masked multi-head self-attention: look inside").click()
+    expect(whole.locator(".vf-stations-aside .vf-title")).to_have_text("Masked multi-head self-attention")
     whole.get_by_role("button", name="Back to the model").click()
     with tab.runs():
-        whole.get_by_role("button", name="Attention to the source").click()
+        whole.get_by_role("button", name="Multi-head cross-attention").click()
     expect(tab.page).to_have_url(re.compile("/cross"))
 
 

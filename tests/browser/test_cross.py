@@ -1,4 +1,4 @@
-"""The lesson Encoder meets decoder in a browser: what is clicked there, and what changes the whole page."""
+"""The lesson Cross-attention in a browser: what is clicked there, and what changes the whole page."""
 
 import pytest
 from playwright.sync_api import expect

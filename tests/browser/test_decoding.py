@@ -1,4 +1,4 @@
-"""The lesson Writing a text in a browser: five of its laboratories are used and a question answered."""
+"""The lesson Decoding: generating text in a browser: five of its laboratories are used and a question answered."""
 
 import pytest
 from playwright.sync_api import expect

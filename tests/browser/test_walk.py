@@ -53,7 +53,7 @@ def test_it_plays_pauses_and_steps_by_keyboard(open_tab, locale, play, pause, to
     with tab.runs():
         tab.page.locator(".vf-walk-link").click()
     tab.settled()
-    expect(tab.page.get_by_role("heading", level=1)).to_have_text(re.compile("Encoder meets decoder|编码器"))
+    expect(tab.page.get_by_role("heading", level=1)).to_have_text(re.compile("Cross-attention|交叉注意力"))
     assert "site=cross" in tab.address
     for _ in range(4):  # the page and its link are entries of their own
         if tab.address.startswith("/?text="):

@@ -1,4 +1,4 @@
-"""Lesson Encoder meets decoder: what is on the screen is what the library computes, and the code on it runs."""
+"""Lesson Cross-attention: what is on the screen is what the library computes, and the code on it runs."""
 
 import json
 

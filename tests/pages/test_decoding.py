@@ -1,4 +1,4 @@
-"""The lesson Writing a text: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Decoding: generating text: what is on the screen is what the library computes, and the code on it runs."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The lesson Many heads: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Multi-head attention: what is on the screen is what the library computes, and the code on it runs."""
 
 from dataclasses import replace
 

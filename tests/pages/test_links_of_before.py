@@ -30,13 +30,13 @@ PAGES = {
     "/start": "Start here",
     "/map": "The map",
     "/tokens": "Tokens and embeddings",
-    "/positions": "Positions",
+    "/positions": "Positional encoding",
     "/qkv": "Query, key, value",
-    "/heads": "Many heads",
+    "/heads": "Multi-head attention",
     "/masks": "Masks",
     "/block": "Add & norm, feed-forward",
-    "/cross": "Encoder meets decoder",
-    "/decoding": "Writing a text",
+    "/cross": "Cross-attention",
+    "/decoding": "Decoding: generating text",
     "/training": "Training",
     "/costs": "Costs, variants, results",
     "/mixers": "After 2017",
@@ -285,7 +285,7 @@ SETTINGS = {
     "/worksheet?dials=worksheet.seed%3A7~worksheet.key%3A1": ["Version: 7", "Show the answers: True"],
     "/worksheet?dials=worksheet.lessons%3A3": [
         "until its wave has come round once"
-    ],  # Positions, then the third lesson
+    ],  # Positional encoding, then the third lesson
 }
 
 # From when "/" was the page Attention: whatever says something that the start page does not show.

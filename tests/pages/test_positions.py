@@ -1,4 +1,4 @@
-"""The lesson Positions: what is on the screen is what the library computes, and its code runs."""
+"""The lesson Positional encoding: what is on the screen is what the library computes, and its code runs."""
 
 import base64
 import json

@@ -61,7 +61,7 @@ def test_the_last_slide_leads_to_the_next_lesson(open_app, locale):
     )
     assert not [button for button in app.button if button.key == "slide-next"]
     links = [element.proto.label for element in app.get("page_link")]
-    assert [one for one in links if one.endswith(" →")] in (["Many heads →"], ["多头 →"])
+    assert [one for one in links if one.endswith(" →")] in (["Multi-head attention →"], ["多头注意力 →"])
 
 
 def test_the_next_lesson_begins_with_its_first_slide(open_app):

@@ -175,12 +175,12 @@ def test_of_a_long_text_it_says_how_much_is_drawn(open_app):
     ("scene", "title", "link"),
     [
         ("tokens", "Tokens and embeddings", {"part": "pieces"}),
-        ("added", "Positions", {"part": "waves"}),
+        ("added", "Positional encoding", {"part": "waves"}),
         ("attention", "Query, key, value", {"part": "arithmetic"}),
-        ("cross", "Encoder meets decoder", {"part": "memory", "site": "cross"}),
+        ("cross", "Cross-attention", {"part": "memory", "site": "cross"}),
         ("residual", "Add & norm, feed-forward", {}),
-        ("next", "Writing a text", {"part": "ways"}),
-        ("written", "Writing a text", {}),
+        ("next", "Decoding: generating text", {"part": "ways"}),
+        ("written", "Decoding: generating text", {}),
     ],
 )
 def test_a_scene_leads_to_what_takes_it_apart(open_app, scene, title, link):

@@ -1,4 +1,4 @@
-"""The two networks of the lesson "Encoder meets decoder": their arithmetic, a tiny training, and the bundled ones."""
+"""The two networks of the lesson "Cross-attention": their arithmetic, a tiny training, and the bundled ones."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Six ways to cut a text: nothing is lost unseen, and every token stands over its own bytes."""
+"""Six tokenizers: nothing is lost unseen, and every token stands over its own bytes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Six ways to cut a text into tokens, side by side: words, characters, BPE, WordPiece, Unigram, bytes.
+"""Six tokenizers into tokens, side by side: words, characters, BPE, WordPiece, Unigram, bytes.
 
 All but the bytes were learned from the same sentences (assets/lessons/tokens/README.md), the three subword schemes to
 the same size, from the same words, so that what differs on screen is the scheme.

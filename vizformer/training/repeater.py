@@ -1,4 +1,4 @@
-"""The two small networks of the lesson "Encoder meets decoder": symbols are read, and said again.
+"""The two small networks of the lesson "Cross-attention": symbols are read, and said again.
 
 `recipes.bottleneck` trains them on the same random symbols in the same order.  One decoder gets the last state of the
 encoder alone, one vector however long the text was; the other one looks at the state after every symbol.

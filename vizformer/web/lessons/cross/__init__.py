@@ -1,4 +1,4 @@
-"""The laboratories of the lesson Encoder meets decoder, in the order of its parts."""
+"""The laboratories of the lesson Cross-attention, in the order of its parts."""
 
 from vizformer.web.lessons.cross import alignment, bottleneck, changed_memory, memory, three_attentions
 

@@ -1,4 +1,4 @@
-"""The laboratory Without the memory: it is emptied, exchanged or loses a row, and the translation is written anew."""
+"""The laboratory Without the encoder output: emptied, exchanged or a row less, and the translation of it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The laboratory One memory: queries from the decoder, keys and values from the end of the encoder, for every layer."""
+"""The laboratory Encoder output (memory): queries from the decoder, keys and values from the encoder."""
 
 import streamlit as st
 

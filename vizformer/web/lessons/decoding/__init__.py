@@ -1,4 +1,4 @@
-"""The laboratories of the lesson Writing a text, in the order of its parts."""
+"""The laboratories of the lesson Decoding: generating text, in the order of its parts."""
 
 from vizformer.web.lessons.decoding import cache, free_running, shift, translation_score, ways
 

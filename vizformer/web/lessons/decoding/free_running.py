@@ -1,4 +1,4 @@
-"""The laboratory One wrong token: the same error under teacher forcing, where it stays alone, and running free."""
+"""The laboratory Teacher forcing and exposure bias: one error under teacher forcing, and running free."""
 
 from itertools import zip_longest
 

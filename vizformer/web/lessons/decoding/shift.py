@@ -1,4 +1,4 @@
-"""The laboratory Shifted by one: what each row reads, what it is trained to say, and the loss of the text."""
+"""The laboratory Shifted right: what each row reads, what it is trained to say, and the loss of the text."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The laboratories of the lesson Many heads, in the order of its parts."""
+"""The laboratories of the lesson Multi-head attention, in the order of its parts."""
 
 from vizformer.web.lessons.heads import all_heads, reference, shared_keys_and_values, split
 

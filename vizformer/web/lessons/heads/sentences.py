@@ -1,4 +1,4 @@
-"""Sentences of the lesson Many heads in which one word decides whom a pronoun means (see `analysis.heads.minimal_pairs`)."""
+"""Sentences of Multi-head attention in which one word decides whom a pronoun means (see `analysis.heads.minimal_pairs`)."""
 
 from typing import Literal, get_args
 

@@ -1,4 +1,4 @@
-"""The laboratory Split, attend, mix: where each head's slice of the vectors goes, and what each head adds."""
+"""The laboratory Split, attend, concatenate: where each head's slice of the vectors goes, and what each head adds."""
 
 import numpy as np
 import streamlit as st

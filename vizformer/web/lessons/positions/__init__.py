@@ -1,4 +1,4 @@
-"""The laboratories of the lesson Positions, in the order of its parts."""
+"""The laboratories of the lesson Positional encoding, in the order of its parts."""
 
 from vizformer.web.lessons.positions import clock, distance, order, past_trained_length, place_function, schemes, waves
 

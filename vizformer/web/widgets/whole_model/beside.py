@@ -46,7 +46,6 @@ PLACES: Mapping[str, str] = {
     **{"mixers": "softmax", "mixers/latent": "query"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
-_OPENED = ("query", "mask", "cross", "layer")  # the stations of the boxes that have something inside
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
 _NETWORK = (
     *("self.add", "self.mean", "self.variance", "self.norm", "laurel.way", "laurel.sum"),
@@ -118,7 +117,7 @@ def _drawing(model: ModelRef, code: str, here: str) -> str:
     config = model_cache.options(model)
     found = {*PLACES.values()} - ({"places"} if config.positions == "none" else set())
     said = {"model": _("The model: press a part to go to its lesson"), "close": _("Back to the model")}
-    made = [replace(box, opens=here in box.lit_at and box.station in _OPENED) for box in boxes(config, found, {})]
+    made = [replace(box, opens=box.opens and here in box.lit_at) for box in boxes(config, found, {})]
     return component.pack_model(made, words=said)
 
 

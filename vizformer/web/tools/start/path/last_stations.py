@@ -86,7 +86,8 @@ def writing(about: Sentence) -> Station | None:
     best = int(np.argmax(rows[one]))
     given = fixed(say, ("less", "more", "same"), then=share(float(rows[two, best])))
     fewer = rows[two, best] < rows[one, best]  # (with very many candidates alike it could stay)
-    steps: list[Step] = [Show(say("see"), frames[one])]
+    form = "fill" if about.subject.config.architecture == "encoder-only" else "next"
+    steps: list[Step] = [Show(say("see", form=form), frames[one])]
     if fewer:
         steps.append(asked(say, given, 0, frames[one], p=share(float(rows[one, best])), best=names[best]))
     ticks = [f"{temperature:g}" for temperature in TEMPERATURES]
