@@ -34,7 +34,6 @@ class Call:
     capped: list[Tensor] = field(default_factory=list)  # likewise
     scores: list[Tensor] = field(default_factory=list)
     masked: list[Tensor] = field(default_factory=list)
-    sink: Tensor | None = None
     pattern: list[Tensor] = field(default_factory=list)
     z: list[Tensor] = field(default_factory=list)
     opened: list[Tensor] = field(default_factory=list)  # z through its gate
@@ -284,10 +283,6 @@ class Eager:
                 scores = scores + self._distances(site.split(".")[0], path, head, q, k)
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
-            if c.sinks:
-                call.sink = self.weights[f"{path}.sinks"]
-                given = torch.exp(call.sink[head])
-                pattern = torch.exp(masked) / (given + torch.exp(masked).sum(-1, keepdim=True))
             z = pattern @ v
             kept = dict(
                 capped=capped,

@@ -45,7 +45,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-    "gpt_oss": ("decoder-only", tiny.GPT_OSS),
     "gemma4": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "shared_keys": ("decoder-only", tiny.SHARED_KEYS),

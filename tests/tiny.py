@@ -116,12 +116,6 @@ GRANITE: dict[str, Any] = {
     "residual_scale": 0.3,
     "logit_scale": 0.4,
 }
-GPT_OSS: dict[str, Any] = {
-    **LLAMA,
-    "bias": True,
-    "sinks": True,
-    "activation": "quick_gelu",
-}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

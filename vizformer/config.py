@@ -30,6 +30,7 @@ _GONE: Mapping[str, Any] = {
     "expert_layers": None,
     "qk_norm_layers": None,
     "gate_limit": None,
+    "sinks": False,
     "latent_dim": None,
     "latent_query_dim": None,
     "latent_value_dim": None,

@@ -58,7 +58,7 @@ def test_what_was_measured_before_is_not_measured_again(tmp_path):
 
 
 def test_bad_names_are_said_before_anything_is_measured(tmp_path):
-    assert "none of the endings .csv, .parquet, .zip" in heads("cloze", "--out", tmp_path / "heads.xlsx").output
+    assert "none of the endings .csv, .parquet." in heads("cloze", "--out", tmp_path / "heads.xlsx").output
     missing = heads("cloze", "--texts", tmp_path / "none.txt")
     assert missing.exit_code == 1
     assert "There is no file" in missing.output

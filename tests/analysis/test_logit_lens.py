@@ -48,7 +48,6 @@ MODELS = {
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
-    "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),
     "bert": ("encoder-only", tiny.BERT),
     "modernbert": ("encoder-only", tiny.MODERNBERT),

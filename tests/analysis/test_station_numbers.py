@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.forward_scenes import walkthrough
@@ -104,22 +103,3 @@ def test_temperatures_and_neighbours(forward) -> None:
     cosines[id] = -1
     assert [one for one, _ in near] == cosines.topk(3).indices.tolist()
     np.testing.assert_allclose([cosine for _, cosine in near], cosines.topk(3).values.numpy(), atol=1e-5)
-
-
-def test_the_numbers_of_heads_with_sinks_are_the_models_own() -> None:
-    checkpoint = tiny.checkpoint("decoder-only", **tiny.GPT_OSS)
-    trace = checkpoint.trace("a cat sat")
-    found = walkthrough(checkpoint, trace, 2)
-    record = trace[f"decoder.{found.look.layer}.self"]
-    row = station_numbers.head_row(trace, "decoder", found.look)
-    assert row.sink == record.sink(found.look.head)
-    np.testing.assert_allclose(row.z, record.z(found.look.head)[found.look.query, : len(row.z)].numpy(), atol=1e-6)
-    scores = row.scores[found.look.query]
-    own = scores if row.sink is None else np.append(scores, row.sink)
-    np.testing.assert_allclose(station_numbers.scaled(own, 1.0)[: len(scores)], found.look.weights[2], atol=1e-6)
-    seen = station_numbers.unmasked(trace, 16)
-    pattern = trace[f"decoder.{seen.layer}.self"].pattern(seen.head).numpy()
-    np.testing.assert_allclose(np.nan_to_num(seen.masked), pattern, atol=1e-6)
-    assert seen.open.sum(axis=1) == pytest.approx(1, abs=1e-5) or row.sink is not None
-    if row.sink is not None:
-        assert (seen.open.sum(axis=1) < 0.999).any()

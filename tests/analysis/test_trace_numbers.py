@@ -80,7 +80,6 @@ MORE: dict[str, Any] = {
     "gemma4": ("decoder-only", tiny.GEMMA4),
     "gemma4 small": ("decoder-only", tiny.GEMMA4_SMALL),
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
-    "sinks": ("encoder-decoder", {"sinks": True}),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),
 }
 

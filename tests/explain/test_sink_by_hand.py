@@ -1,6 +1,4 @@
-"""A row of scores beside a sink: as a head with a sink computes it, and where nothing is wanted."""
-
-from dataclasses import replace
+"""A row of scores beside a sink: as the softmax with one more logit, and where nothing is wanted."""
 
 import numpy as np
 import torch
@@ -9,14 +7,18 @@ from tests import tiny
 from vizformer.explain.mixers_by_hand import sink_row
 
 
-def test_the_weights_are_those_of_a_head_with_that_sink() -> None:
+def test_the_weights_are_those_of_one_more_logit_without_a_value() -> None:
     checkpoint = tiny.checkpoint("decoder-only", **tiny.LLAMA)
     record = checkpoint.trace("I have two cats")["decoder.1.self"]
-    with_sink = replace(record, scoring=replace(record.scoring, sinks=torch.full((record.n_heads,), 0.7)))
-    found = sink_row(record, 2, 3, 0.0, 0.7)
-    np.testing.assert_allclose(found.weights, with_sink.pattern(2)[3].numpy(), atol=1e-6)
+    found = sink_row(record, 2, 3, 0.5, 0.7)
+    logits = record.scores(2)[3].double() - 0.5
+    logits = torch.cat([logits.masked_fill(record.reason(2)[3] > 0, -torch.inf), torch.tensor([0.7]).double()])
+    *weights, share = torch.softmax(logits, dim=-1)
+    np.testing.assert_allclose(found.weights, torch.stack(weights).numpy(), atol=1e-6)
+    np.testing.assert_allclose(found.share, share, atol=1e-6)
     np.testing.assert_allclose(found.plain, record.pattern(2)[3].numpy(), atol=1e-6)
-    np.testing.assert_allclose(found.length, with_sink.z(2)[3].norm(), rtol=1e-5)
+    length = (torch.stack(weights) @ record.v[record.kv_head(2)].double()).norm()
+    np.testing.assert_allclose(found.length, length, rtol=1e-5)
 
 
 def test_low_scores_are_felt_with_a_sink_alone() -> None:

@@ -65,9 +65,6 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     """What each step must show."""
     masked = call.masked[head][query]
     top = masked[~masked.isneginf()].max()
-    if call.sink is not None:
-        top = torch.maximum(top, call.sink[head])
-    given = 0 if call.sink is None else (call.sink[head] - top).exp()
     shifted = masked - top
     return {
         "input": call.x[query],
@@ -86,8 +83,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "mask": masked,
         "shift": shifted,
         "exp": shifted.exp(),
-        "sink": torch.atleast_1d(torch.as_tensor(given)),
-        "sum": shifted.exp().sum()[None] + given,
+        "sum": shifted.exp().sum()[None],
         "weights": call.pattern[head][query],
         "z": call.z[head][query],
         "opened": call.opened[head][query],
@@ -174,8 +170,6 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("add"), "out_scaled")
         if VARIANTS[variant][1].get("attention_gate"):
             keys.insert(keys.index("head_out"), "opened")
-        if VARIANTS[variant][1].get("sinks"):
-            keys.insert(keys.index("sum"), "sink")
         if VARIANTS[variant][1].get("score_cap"):
             keys.insert(keys.index("scores") + 1, "cap")
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])

@@ -18,7 +18,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "olmo2": tiny.OLMO2,
     "gemma2": tiny.GEMMA2,
     "granite": tiny.GRANITE,
-    "gpt-oss": tiny.GPT_OSS,
     "umt5": {**tiny.T5, "relative_in_layers": True, "norm_order": "post"},
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
@@ -78,7 +77,6 @@ def test_what_each_option_adds() -> None:
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
     assert count(attention_gate=True) == plain + 2 * 16 * 16
     assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
-    assert count(sinks=True) == plain + 2 * 4
 
 
 def test_a_fresh_offset_norm_scales_by_one() -> None:

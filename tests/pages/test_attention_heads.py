@@ -213,17 +213,3 @@ def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
     assert not app.exception
     assert heads(app)["shape"][0] == 5
     assert not [button for button in app.button if button.key == "bar.cancel"]
-
-
-@pytest.mark.parametrize(
-    ("options", "weights", "scores"),
-    [
-        (tiny.GPT_OSS, "less the share of the head's sink", "before the softmax."),
-    ],
-)
-def test_what_the_numbers_are_is_said_of_other_mixers(open_app, tmp_path, monkeypatch, options, weights, scores):
-    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    save(tiny.checkpoint("decoder-only", **options), tmp_path / "mixer")
-    said = heads(open_app(PAGE, model="models/mixer", text="a cat"))["words"]
-    assert weights in said["weights_hint"]
-    assert said["scores_hint"].endswith(scores)

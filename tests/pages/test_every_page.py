@@ -34,7 +34,6 @@ MODELS = [
     "no-norms",
     "no-residual",
     "normed",
-    "sinks",
     "two-widths",
     "bare.pt",
     "both.pt",
@@ -57,7 +56,6 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT, layer_input_dim=5), root / "two-widths")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA3N_SHORT), root / "streams")
-    save(tiny.checkpoint("decoder-only", **tiny.GPT_OSS), root / "sinks")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
         {

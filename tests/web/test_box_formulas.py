@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from tests.tiny import GEMMA2, GPT_OSS, checkpoint
+from tests.tiny import GEMMA2, checkpoint
 from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.options.feedforward import Activation, FeedForwardKind
 from vizformer.web.lessons.map import box_formulas
@@ -43,9 +43,3 @@ def test_soft_caps_stand_around_the_scores_and_the_logits_and_the_mask_outside()
     )
     assert written["unembedding"] == r"\text{logits} = 1.5 \tanh\left(\tfrac{1}{1.5}\, x\, W_U\right)"
     assert written["add"] == r"x \leftarrow x + \operatorname{norm}(f(\operatorname{norm}(x)))"
-
-
-def test_a_sink_stands_beside_the_scores() -> None:
-    model = checkpoint("decoder-only", **GPT_OSS).model
-    written = {box.kind: box_formulas.formula(box, model.config) for box in architecture(model, 3)}
-    assert r"+ M \;\middle|\; s_h\right) V" in written["attention"]

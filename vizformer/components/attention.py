@@ -31,11 +31,6 @@ CELLS: Mapping[str, str] = _WORDS["cells"]  # what is said of cells, by every pi
 ENGLISH: Mapping[str, str] = {**CELLS, **_WORDS["more"]}
 
 
-def texts_of(*, sinks: bool) -> dict[str, str]:
-    """`ENGLISH`, with what the numbers are in a model whose heads have sinks."""
-    return {**ENGLISH, **(_WORDS["of_sinks"] if sinks else {})}
-
-
 @dataclass(frozen=True)
 class Selection:
     """What someone looks at, by its place in the payload's heads, counted from 0."""

@@ -87,8 +87,7 @@ def attention_sublayer(
     else:
         placed = capped if distances is None else capped + distances.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
-    sinks = attention.sinks
-    weights_ = softmax(masked, None if sinks is None else float64(sinks)[:, None, None])
+    weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
     fused = torch.stack([record.z(head) for head in range(h)])
     z_anchor = N_("z from the model's own attention: {place}", place=in_words(site))
@@ -153,22 +152,12 @@ def attention_sublayer(
     yield make(
         "weights",
         N_("Softmax, row by row"),
-        N_("Each row becomes positive and sums to 1.")
-        if sinks is None
-        else N_(
-            "Each row becomes positive and sums to 1, together with one more column, the head's sink: a learned score, "
-            "whose share is left out, since it has no value. The first row of the first head sums to {sum}.",
-            sum=f"{weights_[0, 0].sum():.4g}",
-        ),
-        r"A_{ij} = \frac{e^{S_{ij}}}{" + ("" if sinks is None else "e^{s_h} + ") + r"\sum_{j'} e^{S_{ij'}}}",
+        N_("Each row becomes positive and sums to 1."),
+        r"A_{ij} = \frac{e^{S_{ij}}}{\sum_{j'} e^{S_{ij'}}}",
         rf"\sum_j A_{{0,j}} = {latex.sum_of(weights_[0, 0])} = {latex.number(weights_[0, 0].sum())}",
         "A",
         weights_,
-        "weights = torch.softmax(scores, dim=-1)"
-        if sinks is None
-        else "column = sinks.to(scores)[:, None, None].expand(-1, scores.shape[1], 1)\n"
-        "weights = torch.softmax(torch.cat([scores, column], dim=-1), dim=-1)[..., :-1]",
-        inputs={} if sinks is None else {"sinks": sinks.detach()},
+        "weights = torch.softmax(scores, dim=-1)",
     )
     yield make(
         "z",

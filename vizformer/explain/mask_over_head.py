@@ -23,7 +23,7 @@ class Masked:
     Attributes:
         scores: S = q k^T / sqrt(d_head) (plus the position bias, where the model has one), before the mask.
         bias: M, 0 or -inf.
-        weights: rows sum to 1, less the share of a sink; a row that is blocked as a whole is 0.
+        weights: rows sum to 1; a row that is blocked as a whole is 0.
         reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not.
         own: whether the model itself ran with this mask.
         proof: weights @ v against z: the model's own where `own`, else a fused call with this mask.
@@ -82,7 +82,7 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
     own = record.reason(head).cpu().numpy()
     reasons = own if mask is None else mask.reason[0, 0].expand(shape).cpu().numpy()
     bias = np.where(reasons > 0, -np.inf, 0.0)
-    weights = softmax(scores + bias, record.sink(head))
+    weights = softmax(scores + bias)
     same = bool(np.array_equal(reasons > 0, own > 0))
     if same:
         anchor, z = N_("z, as the model computed it"), record.z(head)
@@ -90,9 +90,7 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
         anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
         added = total_bias(position, torch.from_numpy(bias).to(q.device, q.dtype))
         assert added is not None  # there is a mask
-        z = mix(
-            q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scoring.of_head(head)
-        )[0, 0]
+        z = mix(q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scoring)[0, 0]
     values = float64(v)
     proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))
     return Masked(scores, bias, weights, reasons, same, proof)

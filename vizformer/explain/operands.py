@@ -269,18 +269,8 @@ class Operands:
         return np.isneginf(self.masked)
 
     @property
-    def sink(self) -> float | None:
-        """The score of this head's sink; None where there is none."""
-        return self.record.sink(self.head)
-
-    @property
     def top(self) -> float:
-        return float(self.masked.max(initial=-np.inf if self.sink is None else self.sink))
-
-    @property
-    def sink_exp(self) -> float:
-        """What the sink adds to the sum of the exponentials."""
-        return 0.0 if self.sink is None else float(np.exp(self.sink - self.top))
+        return float(self.masked.max(initial=-np.inf))
 
     @cached_property
     def shifted(self) -> Float[ndarray, " n_k"]:
@@ -292,7 +282,7 @@ class Operands:
 
     @property
     def total(self) -> float:
-        return float(self.exps.sum()) + self.sink_exp
+        return float(self.exps.sum())
 
     @cached_property
     def pattern(self) -> Float[ndarray, " n_k"]:

@@ -1,6 +1,6 @@
 """FlashAttention's online softmax for one query, tile by tile: no row of weights is ever held as a whole.
 
-    begin        m = -inf, l = 0, o = 0                      (where the head has a sink s_h: m = s_h, l = 1)
+    begin        m = -inf, l = 0, o = 0
     each tile    m' = max(m, max_j s_j)                      the largest score so far
                  c = exp(m - m')                             what was summed with the old m is worth now
                  p_j = exp(s_j - m')
@@ -54,7 +54,6 @@ class OnlineSoftmax:
     z: Float[ndarray, " d_head"]  # o / l after the last one; 0 where every key is blocked
     plain: Proof  # against softmax over the whole row, then times V (PyTorch, in the model's numbers)
     fused: Proof  # against z of the model's own fused call
-    sink: float | None = None  # the score of the head's sink, with which the sums begin; None where there is none
 
 
 def tile_sizes(n_k: int) -> tuple[int, ...]:
@@ -75,8 +74,7 @@ def online_softmax(record: AttentionRecord, head: int, query: int, tile: int) ->
     blocked = record.reason(head)[query].cpu().numpy() > 0
     scores = np.where(blocked, -np.inf, float64(record.scores(head)[query]))
     values = float64(record.v[record.kv_head(head)])
-    sink = record.sink(head)
-    m, total, output = *_beginning(sink), np.zeros(values.shape[1])
+    m, total, output = -np.inf, 0.0, np.zeros(values.shape[1])
     tiles = []
     for first in range(0, len(scores), tile):
         s, v = scores[first : first + tile], values[first : first + tile]
@@ -100,36 +98,25 @@ def online_softmax(record: AttentionRecord, head: int, query: int, tile: int) ->
             record.z(head)[query],
             terms=float(np.abs(share @ np.abs(values)).max()),
         ),
-        sink,
     )
-
-
-def _beginning(sink: float | None) -> tuple[float, float]:
-    return (-np.inf, 0.0) if sink is None else (sink, 1.0)
 
 
 def online_softmax_steps(found: OnlineSoftmax) -> list[Step]:
     """The same as steps: the beginning, each tile, and the division at the end."""
     through = Proof(found.plain.anchor, found.plain.difference, found.plain.holds, False, found.plain.precision)
     d = len(found.z)
-    (m, total), output = _beginning(found.sink), np.zeros(d)
+    m, total, output = -np.inf, 0.0, np.zeros(d)
     make = Maker("", through)
     steps = [
         make(
             "begin",
             N_("Before the first tile"),
-            N_("Nothing has been seen: the running maximum m is -∞, the running sum l and the running output o are 0.")
-            if found.sink is None
-            else N_(
-                "The head's sink is there before any key: the running maximum m is its score, the running sum l is e⁰ = 1, and "
-                "the running output o is 0, since a sink has no value."
-            ),
-            (r"m = -\infty, \qquad l = 0" if found.sink is None else r"m = s_h, \qquad l = 1") + r", \qquad o = 0",
+            N_("Nothing has been seen: the running maximum m is -∞, the running sum l and the running output o are 0."),
+            r"m = -\infty, \qquad l = 0, \qquad o = 0",
             rf"o \in \mathbb{{R}}^{{{d}}}",
             "o",
             output,
-            f"m, l = torch.tensor([{'-math.inf' if found.sink is None else found.sink}]), torch.tensor([{total}])\n"
-            f"o = torch.zeros({d})",
+            f"m, l = torch.tensor([-math.inf]), torch.tensor([{total}])\no = torch.zeros({d})",
             also=(_made("m", N_("the running maximum m"), m), _made("l", N_("the running sum l"), total)),
             meaning=N_("the running output o"),
         )

@@ -44,7 +44,7 @@ def weight_steps(o: Operands) -> list[Step]:
     bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
     # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
     top = o.top if np.isfinite(o.top) else 0.0
-    all_blocked, sink = bool(blocked.all()), o.sink
+    all_blocked = bool(blocked.all())
     return [
         step(
             "dots",
@@ -81,19 +81,12 @@ def weight_steps(o: Operands) -> list[Step]:
                 "Softmax does not change when the same number is subtracted everywhere; with the largest one gone, "
                 "exp cannot overflow."
             ),
-            r"t_{ij} = m_{ij} - \max_{j'} m_{ij'}"
-            if sink is None
-            else r"t_{ij} = m_{ij} - c_i, \qquad c_i = \max(s_h, \max_{j'} m_{ij'})",
+            r"t_{ij} = m_{ij} - \max_{j'} m_{ij'}",
             rf"t_{{{i},{j}}} = {latex.number(o.masked[j])} - {latex.factor(top)} = {latex.number(o.shifted[j])}",
             rf"t_{{{i}}}",
             o.shifted,
-            ("shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""))
-            if sink is None
-            else "top = torch.maximum(masked.max(), sink)\nshifted = masked - top",
-            operands=(masked,)
-            if sink is None
-            else (masked, Operand("s_h", N_("the score of this head's sink"), np.array([sink]))),
-            inputs={} if o.record.scoring.sinks is None else {"sink": o.record.scoring.sinks[o.head].detach().float()},
+            "shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""),
+            operands=(masked,),
         ),
         step(
             "exp",
@@ -106,16 +99,15 @@ def weight_steps(o: Operands) -> list[Step]:
             "exps = shifted.exp()",
             operands=(Operand(rf"t_{{{i}}}", N_("the shifted scores"), o.shifted, ("keys",)),),
         ),
-        *_sink_step(o, step, top),
         step(
             "sum",
             N_("Softmax, 3: add up"),
-            N_("The sum over all keys.") if sink is None else N_("The sum over all keys, and the sink's number."),
-            r"S_i = \sum_j e_{ij}" + ("" if sink is None else " + e_h"),
-            rf"S_{{{i}}} = {latex.sum_of(o.exps)}{'' if sink is None else f' + {latex.number(o.sink_exp)}'} = {latex.number(o.total)}",
+            N_("The sum over all keys."),
+            r"S_i = \sum_j e_{ij}",
+            rf"S_{{{i}}} = {latex.sum_of(o.exps)} = {latex.number(o.total)}",
             rf"S_{{{i}}}",
             np.array([o.total]),
-            "total = exps.sum()" if sink is None else "total = exps.sum() + sink_exp",
+            "total = exps.sum()",
             axes=("features",),
             operands=(Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),),
         ),
@@ -124,14 +116,7 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("Softmax, 4: divide"),
             N_("Every key gets no weight: all of them are blocked.")
             if all_blocked
-            else N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1.")
-            if sink is None
-            else N_(
-                "Each key's share: the attention weights. They are between 0 and 1 and sum to {sum} = 1 - {share}, which is "
-                "the sink's share.",
-                sum=f"{o.pattern.sum():.4g}",
-                share=f"{o.sink_exp / o.total:.4g}",
-            ),
+            else N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
             r"a_{ij} = \frac{e_{ij}}{S_i}",
             rf"a_{{{i},{j}}} = \frac{{{latex.number(o.exps[j])}}}{{{latex.number(o.total)}}} = {latex.number(o.pattern[j])}",
             rf"a_{{{i}}}",
@@ -142,30 +127,6 @@ def weight_steps(o: Operands) -> list[Step]:
                 Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total])),
             ),
         ),
-    ]
-
-
-def _sink_step(o: Operands, step: Maker, top: float) -> list[Step]:
-    """Nothing in a model whose heads have no sinks."""
-    if o.sink is None:
-        return []
-    return [
-        step(
-            "sink",
-            N_("Softmax, 2b: the sink"),
-            N_(
-                "Beside the keys stands a score that this head has learned, the same for every query. It takes its share of "
-                "the weight and has no value: what the head gives to it reaches nothing."
-            ),
-            r"e_h = \exp(s_h - c_i)",
-            rf"e_h = \exp({latex.number(o.sink)} - {latex.factor(top)}) = {latex.number(o.sink_exp)}",
-            "e_h",
-            np.array([o.sink_exp]),
-            "sink_exp = (sink - top).exp()",
-            axes=("features",),
-            operands=(Operand("s_h", N_("the score of this head's sink"), np.array([o.sink])),),
-            blocked=None,
-        )
     ]
 
 

@@ -23,9 +23,8 @@ class Attention(nn.Module):
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
     they are turned, or behind W_V one without a scale; attention_scale stands in the place of 1 / sqrt(d_head); the scores
-    are bent by a soft cap; each head has a sink, which takes a share of the weights and has no value; what a head has mixed
-    goes through a gate, sigmoid(x W_gate), before W_O; and what is added to the scores compares contents with distances
-    (`vizformer.model.disentangled_attention`).
+    are bent by a soft cap; what a head has mixed goes through a gate, sigmoid(x W_gate), before W_O; and what is added to
+    the scores compares contents with distances (`vizformer.model.disentangled_attention`).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -38,7 +37,6 @@ class Attention(nn.Module):
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
         self.scoring = Scoring.of(config)
-        self.sinks = nn.Parameter(torch.zeros(self.n_heads)) if config.sinks else None
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
         if own_keys:
@@ -61,8 +59,7 @@ class Attention(nn.Module):
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
         q = self.queries(x, call)  # [b, n_heads, n_q, d_head]
         k, v = call.cached() or self.keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
-        scored = self.scoring if self.sinks is None else replace(self.scoring, sinks=self.sinks)
-        q, k, v, mask, scoring = call.edited(q, k, v, scored)
+        q, k, v, mask, scoring = call.edited(q, k, v, self.scoring)
         if call.distances is not None:
             keys, queries = self.of_distances(call.distances)  # [n_heads, n_rows, d_head]
             added = distance_scores(q, k, keys, queries, call.distances.rows, scoring.scale)  # [b, n_heads, n_q, n_k]

@@ -1,6 +1,6 @@
 """softmax(scores) v: one fused call, or step by step where the scores are more than scaled products."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -33,12 +33,10 @@ class Scoring:
     Attributes:
         scale: 1 / sqrt(d_head), or what the model or an edit has in its place.
         cap: by what the scores are bent; None: they are not.
-        sinks: of every head, the score of one more column that carries no value; None: there is none.
     """
 
     scale: float
     cap: float | None = None
-    sinks: Float[Tensor, " n_heads"] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, options: AttentionOptions) -> "Scoring":
@@ -48,29 +46,17 @@ class Scoring:
 
     @property
     def is_product(self) -> bool:
-        """Whether a score is a dot product times a number, and the weights are the softmax of the scores, and no more."""
-        return self.cap is None and self.sinks is None
-
-    def of_head(self, head: int) -> "Scoring":
-        """That of one head alone."""
-        return self if self.sinks is None else replace(self, sinks=self.sinks[head : head + 1])
+        """Whether a score is a dot product times a number, and no more."""
+        return self.cap is None
 
     def bent(self, scores: Numbers) -> Numbers:
         """Dot products that were scaled already, as the model goes on with them."""
         return soft_cap(scores, self.cap)
 
-    def weights(self, scores: Float[Tensor, "*b h n_q n_k"]) -> Float[Tensor, "*b h n_q n_k"]:
-        """softmax of the scores with all that is added to them; a row whose every key is blocked gives 0.
 
-        With a sink s_h: e^(s_ij) / (e^(s_h) + sum_j' e^(s_ij')): the weights of the keys sum to 1 less the sink's share.
-
-        Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.3; OpenAI 2025,
-        "gpt-oss-120b & gpt-oss-20b Model Card", section 2.2.
-        """
-        if self.sinks is None:
-            return torch.softmax(scores, dim=-1).nan_to_num(0.0)
-        sink = self.sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
-        return torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
+def weights_of(scores: Float[Tensor, "*b n_q n_k"]) -> Float[Tensor, "*b n_q n_k"]:
+    """softmax of the scores with all that is added to them; a row whose every key is blocked gives 0."""
+    return torch.softmax(scores, dim=-1).nan_to_num(0.0)
 
 
 def mix(
@@ -92,5 +78,5 @@ def mix(
     if group > 1:
         wide[1:] = [t.repeat_interleave(group, dim=1) for t in wide[1:]]
     scores = scoring.bent(wide[0] @ wide[1].mT * scoring.scale)  # [b, h, n_q, n_k]
-    weights = scoring.weights(scores if bias is None else scores + bias)
+    weights = weights_of(scores if bias is None else scores + bias)
     return (weights @ wide[2]).to(v.dtype)

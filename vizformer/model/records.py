@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.model.masks import total_bias
-from vizformer.model.mixing import Scoring, mix
+from vizformer.model.mixing import Scoring, mix, weights_of
 
 
 def other_rows(site: str, layer: int) -> TraceError:
@@ -67,10 +67,6 @@ class AttentionRecord:
         """What q k^T is multiplied by: 1 / sqrt(d_head), or what the model or an edit has in its place."""
         return self.scoring.scale
 
-    def sink(self, head: int) -> float | None:
-        """The score of a head's sink (`vizformer.model.mixing.Scoring`); None where it has none."""
-        return None if self.scoring.sinks is None else float(self.scoring.sinks[head])
-
     def kv_head(self, head: int) -> int:
         """The key/value head that query head `head` looks at: its own, or one shared with its neighbours."""
         return head // (self.q.shape[0] // self.k.shape[0])
@@ -93,17 +89,11 @@ class AttentionRecord:
         return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """The attention weights of one head: each row sums to 1, less the share of a sink (or is 0 where all is blocked)."""
+        """The attention weights of one head: each row sums to 1 (or is 0 where all is blocked)."""
         scores = self.scores(head)
         if self.bias is not None:
             scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
-        return self.scoring.of_head(head).weights(scores[None])[0]  # [n_q, n_k]
-
-    def row_sums(self, head: int) -> Float[Tensor, " n_q"]:
-        """What the weights of each query sum to, computed for some queries at a time."""
-        n = self.q.shape[1]
-        parts = (self.of_queries(first, min(first + 256, n)) for first in range(0, n, 256))
-        return torch.cat([part.pattern(head).sum(-1) for part in parts])
+        return weights_of(scores)  # [n_q, n_k]
 
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
@@ -112,7 +102,7 @@ class AttentionRecord:
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
-        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring.of_head(head))[0, 0]
+        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring)[0, 0]
 
     def of_queries(self, first: int, end: int) -> "AttentionRecord":
         """The same call of some queries only, first <= query < end."""

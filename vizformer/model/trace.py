@@ -66,8 +66,6 @@ class Trace:
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
         place = None if position_bias is None else position_bias[0].detach()
-        if scoring.sinks is not None:
-            scoring = replace(scoring, sinks=scoring.sinks.detach())
         operands = q[0].detach(), k[0].detach(), v[0].detach()
         self._records[site] = AttentionRecord(
             site,

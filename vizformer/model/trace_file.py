@@ -3,7 +3,7 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".opened" [heads, queries,
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".opened" [heads, queries,
 d_head] and ".pattern" [heads, queries, keys] of every attention call, the residual stream ("encoder.0.pre", ...), and
 "logits".
 The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
@@ -12,7 +12,7 @@ The metadata hold, as JSON, the scales, the soft caps of scores where there are 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -40,6 +40,7 @@ MOST_CELLS = 2**33
 """Of all maps of one kind of attention in a file that is opened; to look through so many takes half a minute."""
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d{1,4})\.(self|cross)")
+_GONE = ("beta", "sinks")  # tensors of attention that models no longer have
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -81,8 +82,6 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
                 found[f"{site}.{name}"] = tensor
         if record.opened is not None:
             found[f"{site}.opened"] = record.opened
-        if record.scoring.sinks is not None:
-            found[f"{site}.sinks"] = record.scoring.sinks
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
     return {**found, "logits": trace.logits}
@@ -228,11 +227,6 @@ class _Opened:
                 self.refuse(self._wrong(f"{site}.{name}", part))
         if ("bias" in parts) != ("reason" in parts):
             self.refuse(N_("{name} is missing", name=f"{site}.{'reason' if 'bias' in parts else 'bias'}"))
-        if f"{site}.sinks" in self._names:
-            sinks = self.tensor(f"{site}.sinks", 1)
-            if len(sinks) != heads or not bool(sinks.isfinite().all()):
-                self.refuse(self._wrong(f"{site}.sinks", sinks))
-            scoring = replace(scoring, sinks=sinks)
         stack = site.partition(".")[0]
         queries, keys = (labels.get(one, ()) for one in (stack, "encoder" if site.endswith(".cross") else stack))
         for name, n, known in (("queries", n_q, queries), ("keys", n_k, keys)):
@@ -242,10 +236,11 @@ class _Opened:
                 )
         q, k, v, bias, reason = (parts.get(name) for name in ("q", "k", "v", "bias", "reason"))
         place, tokens = parts.get("position_bias"), (queries, keys)
-        if f"{site}.beta" in self._names:
-            self.refuse(
-                N_("{name} has a state in the place of attention, which this version no longer shows", name=site)
-            )
+        for gone in _GONE:
+            if f"{site}.{gone}" in self._names:
+                self.refuse(
+                    N_("{name} belongs to attention of a kind that this version no longer has", name=f"{site}.{gone}")
+                )
         opened = self.tensor(f"{site}.opened", 3) if f"{site}.opened" in self._names else None
         if opened is not None and opened.shape != (heads, n_q, v.shape[2]):  # type: ignore[union-attr]
             self.refuse(self._wrong(f"{site}.opened", opened))

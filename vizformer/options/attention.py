@@ -33,8 +33,6 @@ class AttentionOptions(CommonOptions):
             (Gemma 4).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
-        sinks: every head has a learned score beside those of the keys, which takes its share of the softmax and carries no
-            value: a head that finds nothing can give its weight away (Xiao et al. 2023; gpt-oss).
         attention_gate: what a head has mixed is multiplied, number by number, by sigmoid(x W_gate) before W_O (Qiu et al.
             2025, "Gated Attention for Large Language Models"; Qwen3-Next).
         kv_layers: for every layer the number of the layer whose keys and values it reads, its own or that of an earlier one,
@@ -51,7 +49,6 @@ class AttentionOptions(CommonOptions):
     qk_norm_over: NormedOver = "head"
     value_norm: bool = False
     attention_bias: AttentionBias = "same"
-    sinks: bool = False
     attention_gate: bool = False
     kv_layers: Layers | None = None
 
@@ -119,11 +116,6 @@ class AttentionOptions(CommonOptions):
             yield N_(
                 "These layers make no keys and values, but read those of an earlier one: {layers}.",
                 layers=ranges(self.shared_kv_layers),
-            )
-        if self.sinks:
-            yield N_(
-                "Each head has a sink: a learned score that takes a share of the softmax and carries no value, so that the "
-                "weights of the tokens sum to less than 1."
             )
         if self.kv_heads != self.n_heads:
             yield N_(
@@ -213,8 +205,8 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.wide_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
-        elif self.sinks or self.attention_gate or self.qk_norm_over == "all":
-            yield N_("wide_layers: models with sinks, gates of attention or qk_norm_over='all' have none, leave it out")
+        elif self.attention_gate or self.qk_norm_over == "all":
+            yield N_("wide_layers: models with gates of attention or qk_norm_over='all' have none, leave it out")
 
     def details(self) -> Iterator[Message]:
         if self.attention_bias != "same" and self.qkv_bias and not self.out_bias:
@@ -250,8 +242,6 @@ class AttentionOptions(CommonOptions):
                 of=of,
                 layers=ranges([layer for layer in self.shared_kv_layers if self.kv_layer(layer) == of]),
             )
-        if self.sinks:
-            yield N_("each head has a sink: a learned score in the softmax that carries no value")
         if self.score_cap is not None:
             yield N_("scores are bent by a soft cap, {cap} · tanh(score / {cap})", cap=f"{self.score_cap:g}")
 

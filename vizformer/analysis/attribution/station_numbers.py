@@ -13,6 +13,7 @@ from torch import Tensor
 from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough
 from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import Checkpoint
+from vizformer.model.mixing import weights_of
 from vizformer.model.trace import Trace
 
 FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # what scores are multiplied by, before their softmax
@@ -31,7 +32,6 @@ class HeadRow:
     weighted: Float[ndarray, "n_k cells"]
     z: Float[ndarray, " cells"]  # their sum, what the head finds: its first cells
     d_head: int
-    sink: float | None  # the score of the head's sink, which softmax sees beside them; None: it has none
 
 
 @torch.inference_mode()
@@ -49,7 +49,6 @@ def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
         weighted[:n_k, :CELLS].cpu().numpy(),
         z[:CELLS].cpu().numpy(),
         values.shape[1],
-        record.sink(look.head),
     )
 
 
@@ -88,14 +87,14 @@ class Unmasked:
 
 @torch.inference_mode()
 def unmasked(trace: Trace, shown: int) -> Unmasked:
-    """Of the decoder's first layer with a softmax, the head that would look ahead most if nothing were blocked."""
+    """Of the decoder's first layer, the head that would look ahead most if nothing were blocked."""
     layer = 0
     record = trace[site_name("decoder", layer)]
     n = min(shown, record.q.shape[1])
     found = []
     for head in range(record.n_heads):
         scores = record.scores(head)[:n, :n].float()
-        free = record.scoring.of_head(head).weights(scores[None])[0]
+        free = weights_of(scores)
         ahead = float(free.triu(1)[:-1].sum(dim=1).mean()) if n > 1 else 0.0
         found.append((ahead, head, free))
     ahead, head, free = max(found, key=lambda one: one[0])

@@ -13,7 +13,7 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -141,8 +141,7 @@ class ModelGraph:
             )
             q, k = (x if norm is None else norm(x) for x, norm in ((q, attention.q_norm), (k, attention.k_norm)))
             q, k = (x if call.rotation is None else call.rotation.turn(x) for x in (q, k))
-            scored = attention.scoring if attention.sinks is None else replace(attention.scoring, sinks=attention.sinks)
-            z = mix(q, k, v, call.bias(call.mask, q.dtype), scored)  # [b, n_heads, n, d_head]
+            z = mix(q, k, v, call.bias(call.mask, q.dtype), attention.scoring)  # [b, n_heads, n, d_head]
             w_o = attention.W_O.weight.reshape(config.d_model, n_heads, -1)  # [d_model, n_heads, d_head]
             written = around.scale * torch.einsum("bhne,dhe->bhnd", z, w_o)
             out = [*out, *written.unbind(1)]

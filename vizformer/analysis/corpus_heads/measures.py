@@ -36,6 +36,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vizformer.model.masks import total_bias
+from vizformer.model.mixing import weights_of
 from vizformer.model.records import AttentionRecord
 
 TARGETS = ("diagonal", "previous", "next", "first", "delimiter", "same_token", "duplicate_token", "induction")
@@ -100,7 +101,7 @@ def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
     bias = total_bias(record.position_bias, record.bias)
     if bias is not None:
         scores += bias
-    return record.scoring.weights(scores)
+    return weights_of(scores)
 
 
 def visible_keys(record: AttentionRecord) -> Bool[Tensor, "n_q n_k"]:

@@ -4,7 +4,6 @@ small maps, so that no whole map is ever held.
 For the weights a[i, j] of query i and key j, means over the queries that see a key at all:
 
     entropy      -sum_j a[i, j] ln a[i, j], in nats: 0 where one key gets everything, ln n where n keys get the same
-                 (the share of a sink is no key's, and left out)
     distance     sum_j a[i, j] |i - j|: from how many tokens away a query reads; only where both are tokens of one text
     first        a[i, 0]: what the first key gets, the usual attention sink
     last         a[i, m-1]: what the last key gets, the end mark of most encoders
@@ -75,7 +74,7 @@ class Sums:
             weights: [heads, queries, keys], rows of 0 where a query sees nothing.
             scores: what they are the softmax of, -inf where a cell is blocked; changed in place.
         """
-        sums = weights.sum(-1)  # [heads, queries]; less than 1 where a sink takes a share
+        sums = weights.sum(-1)  # [heads, queries]
         seeing = sums > 0
         top = scores.amax(-1)
         # -ln a = ln sum exp(s) - s, and the logarithm of the sum follows from the largest: s_max - ln a_max

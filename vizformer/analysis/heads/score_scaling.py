@@ -106,8 +106,7 @@ def score_scale(trace: Trace, site: str, head: int) -> ScoreScale:
     divisor = float(np.sqrt(record.q.shape[2]))
     blocked = record.reason(head).cpu().numpy() > 0
     divided, undivided = (
-        softmax(np.where(blocked, -np.inf, record.scoring.bent(s) + added), record.sink(head))
-        for s in (dots / divisor, dots)
+        softmax(np.where(blocked, -np.inf, record.scoring.bent(s) + added)) for s in (dots / divisor, dots)
     )
     return ScoreScale(
         divisor,

@@ -60,7 +60,7 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     content = products.sum(-1)
     scores = record.scoring.bent(content) + added
     mask = record.mask_row(head, query)
-    weights = softmax(scores if mask is None else scores + float64(mask), record.sink(head))
+    weights = softmax(scores if mask is None else scores + float64(mask))
     proof = Proof.compare(
         N_("z from the model's own attention: {place}, head {head}", place=in_words(site), head=head),
         weights @ values,

@@ -13,6 +13,7 @@ from vizformer.analysis.heads.maps import Kind, kind_of, records_of
 from vizformer.analysis.heads.measures import HeadMeasures, Sums
 from vizformer.model import Trace
 from vizformer.model.masks import total_bias
+from vizformer.model.mixing import weights_of
 from vizformer.model.records import AttentionRecord
 
 
@@ -70,7 +71,7 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         scores = record.scoring.bent(scores)
         if bias is not None:
             scores += bias[:, :, first:last]
-        weights = record.scoring.weights(scores)  # [heads, queries of the pool, keys]
+        weights = weights_of(scores)  # [heads, queries of the pool, keys]
         _strongest(out, index, weights, columns, first, n_k)
         sums.add(weights, scores, start, first)
     return out, sums

@@ -25,7 +25,7 @@ class LookUp:
 
     Attributes:
         scores: how well each key fits; -inf for rows that may not be read.
-        weights: softmax(scores / temperature); they sum to 1, less the share of a sink (all 0 where every row is blocked).
+        weights: softmax(scores / temperature); they sum to 1 (all 0 where every row is blocked).
         best: the row that a hard look-up returns, the first one of those that fit equally well.
         hard: values[best].
         soft: weights @ values.
@@ -53,11 +53,8 @@ def look_up(
     values: Float[ndarray, "n d_v"],
     *,
     temperature: float = 1.0,
-    sink: float | None = None,
 ) -> LookUp:
     """softmax(scores / T) V beside V[argmax(scores)], to which it tends as T goes to 0.
-
-    `sink`: one more score, of a row that has no value (`vizformer.model.mixing.Scoring`).
 
     Source: Bahdanau, Cho & Bengio 2014 (a soft alignment in place of a hard one); Vaswani et al. 2017, section 3.2.
 
@@ -69,7 +66,7 @@ def look_up(
         raise ValueError(f"a temperature of {temperature}: it must be above 0")
     if not len(scores):
         raise ValueError("a look-up needs at least one row")
-    weights = softmax(scores / temperature, None if sink is None else sink / temperature)
+    weights = softmax(scores / temperature)
     best = int(scores.argmax())
     return LookUp(scores, weights, best, values[best], weights @ values)
 
@@ -114,7 +111,7 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
         scores = scores + float64(record.position_bias[head, query])
     if (mask := record.mask_row(head, query)) is not None:
         scores = scores + float64(mask)
-    found = look_up(scores, v, temperature=temperature, sink=record.sink(head))
+    found = look_up(scores, v, temperature=temperature)
     if temperature != 1.0:
         return HeadLookUp(dots, found, v, None)
     anchor = N_("z from the model's own attention: {place}, head {head}", place=in_words(site), head=head)

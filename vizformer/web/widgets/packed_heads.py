@@ -3,23 +3,16 @@
 from vizformer.analysis import Kind
 from vizformer.components import attention
 from vizformer.components.payload import HeadsPayload
-from vizformer.config import ModelConfig
 from vizformer.web.catalogue import head_files, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import head_routes
 from vizformer.web.link.view import Without
-from vizformer.web.words.i18n import words
 
 AT_ONCE = 2**20
 """Bytes up to which all heads go to the browser with the page; of more, the one that is looked at comes first.
 
 Measured with all-mpnet-base-v2 and 68 tokens, 4 MB: 1.4 s from Enter to the map at once, 1.0 s by the address; another
 head takes 0.04 s both ways."""
-
-
-def words_of(config: ModelConfig) -> dict[str, str]:
-    """What `attention` says of the heads of a model of these options."""
-    return words(attention.texts_of(sinks=config.sinks))
 
 
 def packed(subject: Subject, kind: Kind, shape: tuple[int, int, int, int], without: Without = "none") -> HeadsPayload:

@@ -30,7 +30,7 @@ from vizformer.web.widgets.choices import kind_of_attention
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import ablated_parts, labels
-from vizformer.web.words.i18n import translate
+from vizformer.web.words.i18n import translate, words
 
 lab = Laboratory("heads", "all", wide=True)
 DEEDS: tuple[Tendency, ...] = get_args(Tendency)  # what a head may do
@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
     shown_as: dict[str, Any] = {
         "query_tokens": names[0],
         "key_tokens": names[1],
-        "words": packed_heads.words_of(subject.config),
+        "words": words(attention.ENGLISH),
     }
     payload = packed_heads.packed(subject, kind, shape)
     selection = attention.mount(payload, selected=wanted, key="heads.grid", **shown_as)

@@ -50,11 +50,6 @@ def _distances(config: ModelConfig) -> str:
     return rf"\text{{scores}}_{{ij}} \leftarrow \text{{scores}}_{{ij}} + {scale:.4g}\,({' + '.join(terms)})"
 
 
-def _sink(config: ModelConfig) -> str:
-    """The score beside those of the keys, whose column has no value."""
-    return r" \;\middle|\; s_h" if config.sinks else ""
-
-
 def formula(box: Box, config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.embedding_scale != 1:
@@ -83,10 +78,10 @@ def formula(box: Box, config: ModelConfig) -> str:
     if box.kind == "attention":
         mask = " + M" if box.section == "decoder" or config.sliding_window is not None else ""
         scores = config.scores_formula(r"QK^{\top}")
-        return rf"\operatorname{{softmax}}\!\left({scores}{mask}{_sink(config)}\right) V"
+        return rf"\operatorname{{softmax}}\!\left({scores}{mask}\right) V"
     if box.kind == "cross":
         scores = config.scores_formula(r"Q_\text{dec} K_\text{enc}^{\top}")
-        return rf"\operatorname{{softmax}}\!\left({scores}{_sink(config)}\right) V_\text{{enc}}"
+        return rf"\operatorname{{softmax}}\!\left({scores}\right) V_\text{{enc}}"
     if box.kind == "norm":
         if config.norm == "rms_norm":
             scale = "(1 + w)" if config.norm_offset else "w"

@@ -9,7 +9,6 @@ from vizformer.web.catalogue import head_pictures, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import LEVELS, OVERS, WITHOUTS, Kind
-from vizformer.web.widgets import attention_selector
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, show_info
@@ -62,7 +61,6 @@ def names_together(over: str) -> dict[str, str]:
 
 def _said(subject: Subject, kind: Kind) -> Iterator[str]:
     view = state.view()
-    record = subject.trace[attention_selector.site()]
     lender = subject.config.kv_layer(view.layer)
     if kind == "decoder" and view.over == "one" and lender != view.layer:
         yield _(
@@ -70,26 +68,10 @@ def _said(subject: Subject, kind: Kind) -> Iterator[str]:
             "values.",
             layer=lender,
         )
-    if view.over == "one" and record.scoring.sinks is not None:
-        sums = record.row_sums(view.head)
-        yield _(
-            "This head has a sink: a learned score beside those of the keys, with a share of the softmax and no value. "
-            "Its share is not drawn: the rows here sum to {least} to {most}, and 1 less the sum is the sink's.",
-            least=f"{float(sums.min()):.2f}",
-            most=f"{float(sums.max()):.2f}",
-        )
     if view.over == "mean":
-        yield (
-            _("Mean over the heads: each row that has a key to look at sums to 1.")
-            if not subject.config.sinks
-            else _("Mean over the heads: each row sums to 1, less the mean share of their sinks.")
-        )
+        yield _("Mean over the heads: each row that has a key to look at sums to 1.")
     elif view.over == "max":
-        yield (
-            _("The largest weight of any head, cell by cell: rows sum to 1 or more.")
-            if not subject.config.sinks
-            else _("The largest weight of any head, cell by cell: rows sum to anything.")
-        )
+        yield _("The largest weight of any head, cell by cell: rows sum to 1 or more.")
     elif view.over == "rollout":
         yield _(
             "Rollout (Abnar & Zuidema 2020): each layer takes half from what its heads read, on average, and half "

@@ -21,7 +21,7 @@ from vizformer.web.widgets import chart, head_downloads, packed_heads, proof_bad
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, show_text
+from vizformer.web.words.i18n import _, show_text, words
 
 Call = tuple[Subject, Kind, Over, Without, int]
 
@@ -94,7 +94,7 @@ def as_map(heads: Heads) -> None:
         "query_tokens": heads.query_tokens,
         "key_tokens": heads.key_tokens,
         "by_word": heads.by_word,
-        "words": packed_heads.words_of(heads.subject.config),
+        "words": words(attention.ENGLISH),
     }
     selection = attention.mount(payload, selected=wanted, key="heads", strip=over_texts.strip(heads), **shown_as)
     query = written_query(selection.query, heads.queries)
@@ -139,7 +139,7 @@ def as_one_map(heads: Heads) -> None:
         state.update(layer=looked_at)
         return
     names = heads.query_tokens
-    said = packed_heads.words_of(heads.subject.config) | aids.names_together(view.over)
+    said = words(attention.ENGLISH) | aids.names_together(view.over)
     shown_as: dict[str, Any] = {
         "query_tokens": names,
         "key_tokens": heads.key_tokens,

@@ -54,8 +54,6 @@ def softmax(about: Sentence) -> Station | None:
     scores = about.row.scores[at]
     seen = [i for i, score in enumerate(scores) if not np.isnan(score)]
     names, own = [about.texts[i] for i in seen], scores[seen]
-    if about.row.sink is not None:
-        names, own = [*names, say("sink")], np.append(own, about.row.sink)
     powers, weights = np.exp(np.minimum(own, _LARGEST)), station_numbers.scaled(own, 1.0)
     written = [[f"{power:.2f}" if power < 100 else f"{power:,.0f}" for power in powers]]
     unnamed = [""] * len(names)
