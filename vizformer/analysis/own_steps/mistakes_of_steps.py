@@ -105,6 +105,11 @@ def _of_waves(n: int, d: int) -> Iterator[tuple[Message, Tensor]]:
     pos = torch.arange(n, dtype=torch.float64)[:, None]
     column = torch.arange(d, dtype=torch.float64)
     even, pair = column % 2 == 0, column - column % 2
+    slow = pos / 10_000 ** (1 - pair / d)
+    yield (
+        N_("The slow waves stand in the low dimensions; the fast ones belong there."),
+        torch.where(even, slow.sin(), slow.cos()),
+    )
     angle = pos / 10_000 ** (pair / d)
     slow = pos / 10_000 ** (1 - pair / d)
     yield (
@@ -201,8 +206,6 @@ def _of_attention(part: str, before: Names, after: Names, d_model: int) -> Itera
             {"weights": torch.softmax(s, dim=0)},
         )
         yield N_("The softmax is missing."), {"weights": s}
-        if "sinks" in after:
-            yield N_("The sink is missing: the weights of the keys sum to 1."), {"weights": torch.softmax(s, dim=-1)}
         if bool(blocked.any()):
             open_ = before["q"] @ before["k"].mT / math.sqrt(before["q"].shape[-1])
             yield (
