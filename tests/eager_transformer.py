@@ -36,7 +36,6 @@ class Call:
     masked: list[Tensor] = field(default_factory=list)
     pattern: list[Tensor] = field(default_factory=list)
     z: list[Tensor] = field(default_factory=list)
-    opened: list[Tensor] = field(default_factory=list)  # z through its gate
     head_out: list[Tensor] = field(default_factory=list)
     attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
     brought: Tensor = field(default_factory=lambda: torch.zeros(0))
@@ -298,9 +297,6 @@ class Eager:
             )
             for name, tensor in kept.items():
                 getattr(call, name).append(tensor)
-            if c.attention_gate:
-                z = z / (1 + torch.exp(-y @ self.weights[f"{path}.W_gate.weight"][own].T))
-            call.opened.append(z)
             call.head_out.append(z @ W_O[:, own].T)
         call.attn_out = torch.stack(call.head_out).sum(0)
         of_all = self.weights.get(f"{path}.W_O.matrix.bias")

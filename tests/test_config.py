@@ -96,7 +96,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         ["wide_layers=[0, 1]: must be numbers of layers in order, from 0 to 1, and not of all"],
     ),
     (dict(WIDE, wide_kv_heads=3), ["n_heads=4 is not a multiple of wide_kv_heads=3"]),
-    (dict(WIDE, attention_gate=True), ["wide_layers: models with gates"]),
+    (dict(WIDE, qk_norm=True, qk_norm_over="all"), ["wide_layers: models with qk_norm_over='all'"]),
     (dict(WIDE, positions="rope"), ["wide_layers: with positions='rope' all others must be rope_local_layers"]),
     (
         dict(WIDE, positions="rope", rope_local_theta=9.0, rope_local_layers=(0,), rope_dims=12),
@@ -153,7 +153,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_layers=(0,), n_encoder_layers=0), ["sliding_layers without sliding_window"]),
     (dict(sliding_window=4, sliding_layers=(1, 0), n_encoder_layers=0), ["sliding_layers=[1, 0]", "in order, from 0"]),
     (dict(sliding_window=4, sliding_layers=(9,), n_encoder_layers=0), ["sliding_layers=[9]", "in order, from 0"]),
-    (dict(attention_gate=2), ["attention_gate=2"]),
     (dict(embedding_scale=0.0, residual_scale=-1.0), ["embedding_scale=0.0: must be above 0", "residual_scale=-1.0"]),
     (dict(score_cap=0.0, logit_cap=-1.0), ["score_cap=0.0: must be above 0", "logit_cap=-1.0: must be above 0"]),
     (dict(score_cap=5.0), ["score_cap=5.0: only one stack alone"]),

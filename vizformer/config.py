@@ -31,6 +31,7 @@ _GONE: Mapping[str, Any] = {
     "qk_norm_layers": None,
     "gate_limit": None,
     "sinks": False,
+    "attention_gate": False,
     "latent_dim": None,
     "latent_query_dim": None,
     "latent_value_dim": None,

@@ -59,7 +59,6 @@ def test_the_edges_are_those_of_the_attribution(name):
         if any(edge.writer == node and edge.reader != found.answer for edge in found.edges):
             continue  # (what enters it becomes logit on several ways)
         own = output_rows(attention_at(checkpoint, place), head) @ terms.directions[place]
-        own = own if trace[place].opened is None else own * trace[place].opened[head, found.position].double().numpy()
         for edge in found.into(node):  # what the patch takes out of the head is what the edge says
             assert edge.direct == pytest.approx(-(edge.patch.value.numpy() @ own), abs=1e-6)
 

@@ -38,7 +38,6 @@ REFUSED = {
     "bart": "stack_inputs",
     "normed-stream": "stack_inputs",
     "blenderbot-small": "stack_inputs",
-    "attention-gate": "attention_gate",
     "gemma4": "wide_layers",
     "gemma4-small": "layer_input_dim",
     "gemma3n": "n_streams",

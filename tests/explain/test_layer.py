@@ -71,7 +71,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.mask": torch.stack(call.masked),
             f"{kind}.weights": torch.stack(call.pattern),
             f"{kind}.z": torch.stack(call.z),
-            f"{kind}.concat": torch.cat(call.opened, -1),
+            f"{kind}.concat": torch.cat(call.z, -1),
             f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
             f"{kind}.out_norm": call.normed,

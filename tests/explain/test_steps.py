@@ -86,7 +86,6 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "sum": shifted.exp().sum()[None],
         "weights": call.pattern[head][query],
         "z": call.z[head][query],
-        "opened": call.opened[head][query],
         "head_out": call.head_out[head][query],
         "attn_out": call.attn_out[query],
         "out_norm": call.normed[query],
@@ -168,8 +167,6 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("add"), "out_norm")
         if VARIANTS[variant][1].get("residual_scale"):
             keys.insert(keys.index("add"), "out_scaled")
-        if VARIANTS[variant][1].get("attention_gate"):
-            keys.insert(keys.index("head_out"), "opened")
         if VARIANTS[variant][1].get("score_cap"):
             keys.insert(keys.index("scores") + 1, "cap")
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
@@ -240,7 +237,7 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "weights": ["exp", "sum"],
             "v_normed": ["v"],
             "z": ["weights", "v_normed" if "v_normed" in result else "v"],
-            "head_out": ["opened" if "opened" in result else "z"],
+            "head_out": ["z"],
             "out_norm": ["attn_out"],
             "out_scaled": ["out_norm" if "out_norm" in result else "attn_out"],
             "norm": ["add"],

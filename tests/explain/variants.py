@@ -65,7 +65,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "gemma2-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "score_cap": 0.5, "logit_cap": 1.0}),
     "sandwich-encoder-decoder": ("encoder-decoder", dict(norm_order="sandwich", final_norm=True)),
-    "attention-gate": ("decoder-only", {**tiny.QWEN3, "attention_gate": True}),
     "post-gated": ("encoder-decoder", dict(norm_order="post", feedforward="gated", n_kv_heads=2)),
     "quick-gelu": ("decoder-only", {**tiny.GEMMA, "activation": "quick_gelu"}),
     "relu-squared": ("decoder-only", {**tiny.GEMMA, "activation": "relu_squared"}),

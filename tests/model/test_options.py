@@ -75,7 +75,6 @@ def test_what_each_option_adds() -> None:
     assert count(norm_order="sandwich") == plain + 2 * (16 + 16)
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
-    assert count(attention_gate=True) == plain + 2 * 16 * 16
     assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
 
 

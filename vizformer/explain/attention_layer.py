@@ -17,7 +17,7 @@ from vizformer.explain.rope import Slowing
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import own_scale_text
 from vizformer.explain.step import Made, Operand, Proof, Step
-from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, bias_of, linear_code, linear_inputs, through_output
+from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, through_output
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
@@ -172,27 +172,18 @@ def attention_sublayer(
         axes=("heads", "queries", "features"),
     )
     joined = joined_heads(float64(fused) if short else z)
-    closed = attention.W_gate
-    if closed is not None:
-        gates = 1.0 / (1.0 + np.exp(-(at.read @ float64(closed.weight).T + bias_of(closed))))
-        joined = stored(joined * gates, dtype)
     through, out = through_output(at, attention.W_O, joined)
     yield make(
         "concat",
         N_("Put the heads side by side"),
-        N_("Nothing is computed: the pieces go back into one row.")
-        if closed is None
-        else N_("The pieces go back into one row, and each number through a gate of its own, which opens from 0 to 1."),
+        N_("Nothing is computed: the pieces go back into one row."),
         r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
         rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {h * d_head}]",
         r"\mathrm{concat}",
         joined,
-        "joined = z.transpose(0, 1).flatten(1)"
-        if closed is None
-        else f"joined = z.transpose(0, 1).flatten(1) * torch.sigmoid(x{linear_code(closed, 'gate')})",
+        "joined = z.transpose(0, 1).flatten(1)",
         proof=through,
         axes=ROWS,
-        inputs={} if closed is None else linear_inputs(closed, "gate"),
     )
     yield from out
 

@@ -217,7 +217,7 @@ def made(
     attention = block.self_attention if kind == "self" else block.cross_attention
     assert attention is not None
     record = trace[f"{at}.{kind}"]
-    z = np.concatenate([float64(record.read(head)[rows]) for head in range(record.n_heads)], axis=1)  # [n, width]
+    z = np.concatenate([float64(record.z(head)[rows]) for head in range(record.n_heads)], axis=1)  # [n, width]
     out: ndarray = z @ float64(attention.W_O.weight).T + bias_of(attention.W_O)
     return stored(out, record.q.dtype)
 

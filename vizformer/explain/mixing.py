@@ -28,7 +28,7 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
     through_after = replace(direct_after, direct=False)
     v = "v" if o.value_eps is None else "v_normed"
     mix = f"pattern @ {v}" if not o.is_half else f"(pattern @ {v}.float()).to({v}.dtype)"
-    make, mixed = Maker("", through_after), "z" if o.opened is None else "z'"
+    make = Maker("", through_after)
     yield make(
         "z",
         N_("Mix the values"),
@@ -45,7 +45,6 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
         ),
         contraction=Contraction(o.pattern[None], o.v),
     )
-    yield from _gate_step(o, make)
     yield make(
         "head_out",
         N_("The head's share of the output"),
@@ -54,16 +53,16 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
             "residual stream.",
             d_head=o.d_head,
         ),
-        f"o_i^{{(h)}} = {mixed}_i" + r"\,W_O^{(h)}",
-        rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.read, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
+        r"o_i^{(h)} = z_i\,W_O^{(h)}",
+        rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.z, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
         rf"o_{{{i}}}^{{({h})}}",
         o.head_outs[h],
-        f"head_out = {'z' if o.opened is None else 'opened'} @ W_O_h",
+        "head_out = z @ W_O_h",
         operands=(
-            Operand(rf"{mixed}_{{{i}}}", N_("this head's mix of values"), o.read),
+            Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
             Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
         ),
-        contraction=Contraction(o.read[None], weight),
+        contraction=Contraction(o.z[None], weight),
         inputs={"W_O_h": W_O.weight[:, h * o.d_head : (h + 1) * o.d_head].detach().T},
     )
     yield make(
@@ -181,36 +180,9 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
     )
 
 
-def _gate_step(o: Operands, make: Maker) -> list[Step]:
-    """Nothing in a model whose heads have no gates."""
-    gate, i, own = o.site.attention.W_gate, o.query, o.own_numbers("Q")
-    if gate is None or o.opened is None:
-        return []
-    bias = "" if gate.bias is None else " + b_gate"
-    return [
-        make(
-            "opened",
-            N_("Through the gate"),
-            N_(
-                "A matrix of its own says of each number of the result how far its gate opens, 0 to 1, from what the query's "
-                "token is. A head that has found nothing of use can stay silent."
-            ),
-            r"z'_i = z_i \odot \sigma(x_i\,W_\mathrm{gate}"
-            + ("" if gate.bias is None else r" + b_\mathrm{gate}")
-            + ")",
-            rf"z'_{{{i},0}} = {latex.number(o.z[0])} \cdot {latex.number(o.opened[0])} = {latex.number(o.read[0])}",
-            rf"z'_{{{i}}}",
-            o.read,
-            f"opened = z * torch.sigmoid(x @ W_gate{bias})",
-            inputs={"W_gate": gate.weight[own].detach().T}
-            | ({} if gate.bias is None else {"b_gate": gate.bias[own].detach()}),
-        )
-    ]
-
-
 def _all_heads(o: Operands) -> dict[str, Tensor]:
     """What goes into the sum over the heads."""
     linear, record = o.site.attention.W_O, o.record
-    zs = torch.cat([record.read(head)[o.query] for head in range(record.n_heads)])
+    zs = torch.cat([record.z(head)[o.query] for head in range(record.n_heads)])
     found = {"z_all": zs, "W_O": linear.weight.detach().T}
     return found if linear.bias is None else found | {"b_O": linear.bias.detach()}

@@ -303,23 +303,6 @@ class Operands:
     def z(self) -> Float[ndarray, " d_head"]:
         return float64(self.record.z(self.head)[self.query]) if self.is_half else self.z_recomputed
 
-    @cached_property
-    def opened(self) -> Float[ndarray, " d_head"] | None:
-        """How far the gate of each number of z is open, 0 to 1; None where there is no gate."""
-        gate = self.site.attention.W_gate
-        if gate is None or self.record.opened is None:
-            return None
-        if self.is_half:
-            return float64(self.record.opened[self.head, self.query])
-        own = self.own_numbers("Q")
-        closed = float64(gate.weight[own]) @ self.x + (0.0 if gate.bias is None else float64(gate.bias[own]))
-        return 1.0 / (1.0 + np.exp(-closed))
-
-    @cached_property
-    def read(self) -> Float[ndarray, " d_head"]:
-        """What W_O reads of the head: z, through its gate where it has one."""
-        return self.z if self.opened is None else stored(self.z * self.opened, self.dtype)
-
     @property
     def z_sizes(self) -> ndarray | float:
         """The size of the terms behind z: fused kernels round weights too, and each moves its whole value."""
@@ -329,7 +312,7 @@ class Operands:
     def head_outs(self) -> Float[ndarray, "n_heads d_model"]:
         """What each head adds: z W_O restricted to the head's rows."""
         heads = [self if head == self.head else replace(self, head=head) for head in range(self.record.n_heads)]
-        return np.stack([other.read @ other.head_rows(self.site.attention.W_O) for other in heads])
+        return np.stack([other.z @ other.head_rows(self.site.attention.W_O) for other in heads])
 
     @cached_property
     def attn_out(self) -> Float[ndarray, " d_model"]:

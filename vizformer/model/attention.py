@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -23,8 +22,8 @@ class Attention(nn.Module):
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
     they are turned, or behind W_V one without a scale; attention_scale stands in the place of 1 / sqrt(d_head); the scores
-    are bent by a soft cap; what a head has mixed goes through a gate, sigmoid(x W_gate), before W_O; and what is added to
-    the scores compares contents with distances (`vizformer.model.disentangled_attention`).
+    are bent by a soft cap; and what is added to the scores compares contents with distances
+    (`vizformer.model.disentangled_attention`).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -42,7 +41,6 @@ class Attention(nn.Module):
         if own_keys:
             self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
             self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
-        self.W_gate = nn.Linear(config.d_model, width, bias=config.qkv_bias) if config.attention_gate else None
         self.W_O = nn.Linear(width, config.d_model, bias=config.out_bias)
         self.normed_together = config.qk_norm and config.qk_norm_over == "all"
         q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
@@ -65,10 +63,8 @@ class Attention(nn.Module):
             added = distance_scores(q, k, keys, queries, call.distances.rows, scoring.scale)  # [b, n_heads, n_q, n_k]
             call = replace(call, position_bias=added)
         z = mix(q, k, v, call.bias(mask, q.dtype), scoring)  # [b, n_heads, n_q, d_head]
-        opened = None if self.W_gate is None else torch.sigmoid(self._heads(self.W_gate(x)))
-        call.record(q, k, v, mask, scoring, opened=opened)
+        call.record(q, k, v, mask, scoring)
         z = call.heads(z, v)
-        z = z if opened is None else z * opened
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out
 

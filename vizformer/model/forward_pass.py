@@ -86,19 +86,11 @@ class AttentionCall:
         """What the heads have mixed of v, with what was set by hand."""
         return z if self.edit is None else self.edit.heads(self.site, z, v)
 
-    def record(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Mask | None,
-        scoring: Scoring,
-        opened: Tensor | None = None,
-    ) -> None:
+    def record(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scoring: Scoring) -> None:
         """Leaves the operands in the trace, as the fused kernel got them."""
         if self.trace is not None:
             bias = self._position_bias(q.dtype)
-            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias, opened)
+            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias)
 
     def _position_bias(self, dtype: torch.dtype) -> Tensor | None:
         """As it is added: rounded to what the scores are computed in."""

@@ -39,7 +39,6 @@ class AttentionRecord:
         position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as of the `Trace`.
-        opened: by what the numbers of z are multiplied before W_O, [n_heads, n_q, d_value], or None.
     """
 
     site: str
@@ -52,7 +51,6 @@ class AttentionRecord:
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     assumed: tuple[str, ...] = ()
-    opened: Float[Tensor, "n_heads n_q d_value"] | None = None
 
     def __repr__(self) -> str:
         n_q, n_k = self.q.shape[1], self.k.shape[1]
@@ -116,14 +114,8 @@ class AttentionRecord:
             bias=rows(self.bias),
             reason_map=rows(self.reason_map),
             position_bias=rows(self.position_bias),
-            opened=rows(self.opened),
             tokens=(self.tokens[0][first:end], self.tokens[1]),
         )
-
-    def read(self, head: int) -> Float[Tensor, "n_q d_value"]:
-        """What W_O reads of a head: z, through the gate of the head where it has one."""
-        z = self.z(head)
-        return z if self.opened is None else z * self.opened[head]
 
     def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
         """What the mask adds to the scores of one query in one head; None where there is no mask."""

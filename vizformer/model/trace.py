@@ -61,7 +61,6 @@ class Trace:
         mask: Mask | None,
         scoring: Scoring,
         position_bias: Tensor | None = None,
-        opened: Tensor | None = None,
     ) -> None:
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
@@ -76,7 +75,6 @@ class Trace:
             place,
             self._labels(site),
             self.assumed,
-            None if opened is None else opened[0].detach(),
         )
         if self.heard is not None:
             self.heard(len(self._records))

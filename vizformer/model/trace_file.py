@@ -3,9 +3,8 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".opened" [heads, queries,
-d_head] and ".pattern" [heads, queries, keys] of every attention call, the residual stream ("encoder.0.pre", ...), and
-"logits".
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias" and ".pattern" [heads,
+queries, keys] of every attention call, the residual stream ("encoder.0.pre", ...), and "logits".
 The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
 """
 
@@ -40,7 +39,7 @@ MOST_CELLS = 2**33
 """Of all maps of one kind of attention in a file that is opened; to look through so many takes half a minute."""
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d{1,4})\.(self|cross)")
-_GONE = ("beta", "sinks")  # tensors of attention that models no longer have
+_GONE = ("beta", "sinks", "opened")  # tensors of attention that models no longer have
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -80,8 +79,6 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
         for name, tensor in (parts | {"reason": record.reason_map}).items():
             if tensor is not None:
                 found[f"{site}.{name}"] = tensor
-        if record.opened is not None:
-            found[f"{site}.opened"] = record.opened
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
     return {**found, "logits": trace.logits}
@@ -241,10 +238,7 @@ class _Opened:
                 self.refuse(
                     N_("{name} belongs to attention of a kind that this version no longer has", name=f"{site}.{gone}")
                 )
-        opened = self.tensor(f"{site}.opened", 3) if f"{site}.opened" in self._names else None
-        if opened is not None and opened.shape != (heads, n_q, v.shape[2]):  # type: ignore[union-attr]
-            self.refuse(self._wrong(f"{site}.opened", opened))
-        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, opened)  # type: ignore[arg-type]
+        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed)  # type: ignore[arg-type]
 
     def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
         """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""

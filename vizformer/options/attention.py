@@ -33,8 +33,6 @@ class AttentionOptions(CommonOptions):
             (Gemma 4).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
-        attention_gate: what a head has mixed is multiplied, number by number, by sigmoid(x W_gate) before W_O (Qiu et al.
-            2025, "Gated Attention for Large Language Models"; Qwen3-Next).
         kv_layers: for every layer the number of the layer whose keys and values it reads, its own or that of an earlier one,
             so that a cache keeps those of fewer layers (Brandon et al. 2024, "Reducing Transformer Key-Value Cache Size with
             Cross-Layer Attention"; Gemma 3n, whose last layers read those of the last layer before them that has the same
@@ -49,7 +47,6 @@ class AttentionOptions(CommonOptions):
     qk_norm_over: NormedOver = "head"
     value_norm: bool = False
     attention_bias: AttentionBias = "same"
-    attention_gate: bool = False
     kv_layers: Layers | None = None
 
     @property
@@ -205,8 +202,8 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.wide_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
-        elif self.attention_gate or self.qk_norm_over == "all":
-            yield N_("wide_layers: models with gates of attention or qk_norm_over='all' have none, leave it out")
+        elif self.qk_norm_over == "all":
+            yield N_("wide_layers: models with qk_norm_over='all' have none, leave it out")
 
     def details(self) -> Iterator[Message]:
         if self.attention_bias != "same" and self.qkv_bias and not self.out_bias:
@@ -234,8 +231,6 @@ class AttentionOptions(CommonOptions):
             )
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
-        if self.attention_gate:
-            yield N_("what a head has mixed goes through a gate of its own before W_O")
         for of in sorted({self.kv_layer(layer) for layer in self.shared_kv_layers}):
             yield N_(
                 "keys and values of layer {of} are read by later layers too, which make none (layers: {layers})",

@@ -130,7 +130,7 @@ class Backward:
             inner = inner_rows(block, network, self.trace, at, self.rows)
             return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)
         attention, record = attention_at(self.checkpoint, f"{at}.{kind}"), self.trace[f"{at}.{kind}"]
-        z = [float64(record.read(head)[self.rows]) for head in range(record.n_heads)]
+        z = [float64(record.z(head)[self.rows]) for head in range(record.n_heads)]
         parts = np.stack([rows @ output_rows(attention, head) for head, rows in enumerate(z)])
         return parts, bias_of(attention.W_O)
 

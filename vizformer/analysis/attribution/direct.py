@@ -75,8 +75,6 @@ def by_key(
         raise TraceError("{site} writes nothing into the row that becomes the logit.", site=site)
     weights = float64(record.pattern(head)[found.position])  # raises for a head that is not there
     own = output_rows(attention_at(checkpoint, site), head) @ found.directions[site]  # [d_head]
-    if record.opened is not None:
-        own = own * float64(record.opened[head, found.position])
     return weights * (float64(record.v[record.kv_head(head)]) @ own)
 
 

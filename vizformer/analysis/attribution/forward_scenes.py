@@ -224,7 +224,7 @@ def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Ro
     """
     at = find_site(checkpoint, trace, f"{layer}.self")
     record = trace[at.name].of_queries(row, row + 1)
-    z = torch.cat([record.read(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
+    z = torch.cat([record.z(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
     brought = at.around.brought(at.attention.W_O(z))
     return _rows(
         [trace.residual(at.before)[row], brought, trace.residual(at.after)[row], trace.residual(f"{layer}.post")[row]]

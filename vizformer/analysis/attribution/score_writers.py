@@ -160,8 +160,6 @@ def writer_tokens(
     """
     g, record = writer_direction(checkpoint, trace, split, side, writer), trace[writer.place]
     v = float64(record.v[record.kv_head(writer.head or 0)])
-    if record.opened is not None:
-        v = v * float64(record.opened[writer.head or 0, split.query if side == "query" else split.key])
     weights = float64(record.pattern(writer.head or 0)[split.query if side == "query" else split.key])
     return weights * (v @ (output_rows(attention_at(checkpoint, writer.place), writer.head or 0) @ g))
 

@@ -142,7 +142,6 @@ class _Search:
         """The edges into a head, by the tokens that it looked at: a_j v_j W_O . g."""
         record, at = self.trace[head.place], head.head or 0
         own = output_rows(attention_at(self.checkpoint, head.place), at) @ g  # [d_head]
-        own = own if record.opened is None else (own.T * float64(record.opened[at, head.row])).T
         self.own[head] = self.own.get(head, 0.0) + own
         weights, v = self.pattern(head), float64(record.v[record.kv_head(at)])
         shares = weights * np.dot(v @ own, self.end)

@@ -168,12 +168,11 @@ def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> 
 
 
 def attention_cost(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
-    """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head; with a
-    gate 3 * n_q * n_heads."""
+    """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head."""
     width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
     return Multiplications(
         attention=2 * queries * keys * width,
-        projections=config.d_model * ((2 + config.attention_gate) * queries * width + 2 * projected * kv_width),
+        projections=config.d_model * (2 * queries * width + 2 * projected * kv_width),
     )
 
 

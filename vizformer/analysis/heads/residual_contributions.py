@@ -63,7 +63,7 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
     found, record = find_site(checkpoint, trace, site), trace[site]
     query = row_at(query, record.q.shape[1])
     d_head = found.attention.d_head
-    z = np.stack([float64(record.read(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]
+    z = np.stack([float64(record.z(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]
     W_O, b_O = found.attention.W_O.weight, found.attention.W_O.bias
     rows = float64(W_O).T.reshape(record.n_heads, d_head, -1)  # [n_heads, d_head, d_model]
     parts = np.einsum("hd,hdm->hm", z, rows)
