@@ -182,7 +182,8 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
     """
     from vizformer.checkpoints import describe
     from vizformer.checkpoints import inspect as examine
-    from vizformer.checkpoints.tensors.memory import describe_needs
+    from vizformer.checkpoints.tensors.memory import available, need, size
+    from vizformer.checkpoints.tensors.placement import DTYPES
 
     if wrong := [given for given in assume if not given.partition("=")[2]]:
         raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE, e.g. n_heads=4.", param_hint="--assume")
@@ -191,7 +192,9 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
         raise click.BadParameter(f"{min(taken)!r} is no assumption.", param_hint="--assume")
     report = examine(source, **answers)
     click.echo(describe(report, every_tensor=tensors))
-    click.echo(f"\n{describe_needs(report)}")
+    amounts = (f"{name} {size(need(report, dtype).total)}" for name, dtype in DTYPES.items())
+    free = "" if (free_now := available()) is None else f"; {size(free_now)} are free"
+    click.echo(f"\nMemory, beside what stays mapped to the file, with a text: {', '.join(amounts)}{free}")
     if report.problems:
         ctx.exit(1)
 

@@ -57,7 +57,7 @@ with torch.inference_mode():
     checkpoint.model(ids, trace=Trace())
 done = time.perf_counter()
 from vizformer.checkpoints.tensors import memory
-reckoned = memory.need(checkpoint.report, checkpoint.dtype).copied
+reckoned = memory.need(checkpoint.report, checkpoint.dtype).weights
 reckoned += memory.forward_bytes(checkpoint.model.config, n, checkpoint.dtype)
 peak, most = status("VmHWM") - before, max(own) - anonymous
 print(json.dumps([opened - start, done - start, at_open - before, peak, most, reckoned]))

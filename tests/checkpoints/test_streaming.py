@@ -137,7 +137,7 @@ def test_it_is_chosen_where_the_memory_is_too_small(tmp_path: Path, monkeypatch:
     of_layers = sum(
         8 * torch.Size(tensor.shape).numel() for tensor in report.tensors if ".layers." in f".{tensor.becomes[0]}"
     )
-    assert whole.copied - layered.copied == of_layers * 7 / 8
+    assert whole.weights - layered.weights == of_layers * 7 / 8
     assert not load(folder, dtype=dtype).model.is_streamed
     monkeypatch.setattr(memory, "available", lambda device: memory.SPARE + (whole.total + layered.total) // 2)
     assert load(folder, dtype=dtype).model.is_streamed

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import torch
 
 from vizformer.checkpoints.tensors.filling import LAYER
-from vizformer.checkpoints.tensors.placement import DTYPES, name_of
+from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
@@ -117,16 +117,14 @@ CPU = torch.device("cpu")
 class Need:
     """Bytes, on the device that the model computes on."""
 
-    copied: int  # weights that are converted, or brought to another device
-    mapped: int  # weights that stay mapped to the file; only on the processor, and only in the file's dtype
+    weights: int  # but for those that stay mapped to the file: its own pages, which the system gives back when it must
     forward: int
     tokens: int  # of the text that this is reckoned with
     streamed: bool = False  # whether of all layers only the largest is counted, as one is in memory at a time
 
     @property
     def total(self) -> int:
-        """What must be free; mapped weights are the file's own pages, which the system gives back when it must."""
-        return self.copied + self.forward
+        return self.weights + self.forward
 
 
 def need(
@@ -134,45 +132,28 @@ def need(
 ) -> Need:
     """What opening a model in `dtype` on `device` and one traced forward over `TOKENS` tokens take.
 
-    Of the machine's own memory, a model for another device needs room for one tensor at a time.  With `stream`, of all
-    layers only the largest counts.
+    Weights stay mapped on the processor, in the file's dtype, where what opens it `maps`.  Of the machine's own memory, a
+    model for another device needs room for one tensor at a time.  With `stream`, of all layers only the largest counts.
     """
-    copied = mapped = 0
+    weights = 0
     of_layers: dict[str, int] = {}
     for tensor in report.tensors:
         if tensor.fate != "used":
             continue
         size = dtype.itemsize * math.prod(tensor.shape)
         if maps and not tensor.reordered and tensor.dtype == name_of(dtype) and device.type == "cpu":
-            mapped += size
-        elif stream and (layer := LAYER.match(tensor.becomes[0] if tensor.becomes else "")):
+            continue
+        if stream and (layer := LAYER.match(tensor.becomes[0] if tensor.becomes else "")):
             of_layers[layer[0]] = of_layers.get(layer[0], 0) + size
         else:
-            copied += size
-    copied += max(of_layers.values(), default=0)
+            weights += size
+    weights += max(of_layers.values(), default=0)
     config = report.config
     tables = [t.shape for t in report.tensors if t.fate == "used" and "embedding.weight" in t.becomes]
     made = config.vocab_size * config.d_embedding - sum(math.prod(shape) for shape in tables)
-    copied += dtype.itemsize * max(0, made)  # a table that is made of smaller tensors
+    weights += dtype.itemsize * max(0, made)  # a table that is made of smaller tensors
     n = min(TOKENS, config.max_positions)
-    return Need(copied, mapped, forward_bytes(config, n, dtype), n, stream)
-
-
-def describe_needs(report: Report, device: torch.device = CPU) -> str:
-    """What the model needs in each dtype, in plain words, for a terminal."""
-    free = available(device)
-    lines = ["Memory" + ("" if free is None else f" ({size(free)} are free)") + ":"]
-    for name in ("float32", "bfloat16", "float16"):
-        needed = need(report, DTYPES[name], device)
-        weights = [
-            f"{size(needed.copied)}" if needed.copied else "",
-            f"{size(needed.mapped)} mapped to the file" if needed.mapped else "",
-        ]
-        lines.append(
-            f"  {name:<8}  weights {' and '.join(filter(None, weights))}; a text of {needed.tokens} tokens "
-            f"{size(needed.forward)} more"
-        )
-    return "\n".join(lines)
+    return Need(weights, forward_bytes(config, n, dtype), n, stream)
 
 
 def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
@@ -223,18 +204,13 @@ def to_be_streamed(report: Report, dtype: torch.dtype, device: torch.device, ask
     Raises:
         DoesNotFitError: it does not fit even so; or, where `asked` says that it all has to, not all at once.
     """
-    if asked is not None:
-        require(report, dtype, device, stream=asked)
-        return asked
-    try:
-        require(report, dtype, device)
-    except DoesNotFitError as error:
-        try:
-            require(report, dtype, device, stream=True)
-        except DoesNotFitError:
-            raise error from None
-        return True
-    return False
+    stream = asked
+    if stream is None:
+        stream = not _fits(need(report, dtype, device), device) and _fits(
+            need(report, dtype, device, stream=True), device
+        )
+    require(report, dtype, device, stream=stream)
+    return stream
 
 
 def require(
@@ -245,36 +221,30 @@ def require(
     Raises:
         DoesNotFitError: says what it needs, what there is, and the ways out.
     """
-    free, needed = available(device), need(report, dtype, device, maps=maps, stream=stream)
-    if free is None or needed.total + SPARE <= free:
+    needed = need(report, dtype, device, maps=maps, stream=stream)
+    if _fits(needed, device):
         return
     fitting = smaller_that_fit(report, dtype, device, maps=maps, stream=stream)
-    values = dict(
-        name=report.name,
-        weights=gigabytes(needed.copied),
-        forward=gigabytes(needed.forward),
-        free=gigabytes(free),
-        dtype=name_of(dtype),
-        n=needed.tokens,
-        device=str(device),
-    )
-    if fitting:
-        raise DoesNotFitError(
-            N_(
-                "{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-                "{free} GB are free ({device}). In {half} it fits (dtype={half!r}; in the app: Model report, Computes "
-                "in); or choose a smaller model, or a machine with more memory.",
-                half=fitting[0],
-                **values,
-            ),
-            fitting,
-        )
     raise DoesNotFitError(
         N_(
-            "{name} does not fit: in {dtype} its weights take {weights} GB and a text of {n} tokens {forward} GB; "
-            "{free} GB are free ({device}). Choose a smaller model, or a machine with more memory.",
-            **values,
-        )
+            "{name} does not fit: in {dtype} its weights take {weights} and a text of {n} tokens {forward}; {free} are "
+            "free ({device}). {way_out}",
+            name=report.name,
+            weights=size(needed.weights),
+            forward=size(needed.forward),
+            free=size(available(device) or 0),
+            dtype=name_of(dtype),
+            n=needed.tokens,
+            device=str(device),
+            way_out=N_(
+                "In {half} it fits (dtype={half!r}; in the app: Model report, Computes in); or choose a smaller model, or "
+                "a machine with more memory.",
+                half=fitting[0],
+            )
+            if fitting
+            else N_("Choose a smaller model, or a machine with more memory."),
+        ),
+        fitting,
     )
 
 
@@ -282,15 +252,17 @@ def smaller_that_fit(
     report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
 ) -> tuple[str, ...]:
     """The names of the smaller precisions in which a model fits, the smallest need first."""
+    needs = {
+        name_of(other): need(report, other, device, maps=maps, stream=stream)
+        for other in (torch.bfloat16, torch.float16)
+        if other.itemsize < dtype.itemsize
+    }
+    return tuple(sorted((name for name in needs if _fits(needs[name], device)), key=lambda name: needs[name].total))
+
+
+def _fits(needed: Need, device: torch.device) -> bool:
     free = available(device)
-    smaller = [other for other in (torch.bfloat16, torch.float16) if other.itemsize < dtype.itemsize]
-    fits = {name_of(other): need(report, other, device, maps=maps, stream=stream).total for other in smaller}
-    found = (name for name, total in fits.items() if free is None or total + SPARE <= free)
-    return tuple(sorted(found, key=fits.__getitem__))
-
-
-def gigabytes(size: int) -> str:
-    return f"{size / 1e9:.2f}" if size < 1e10 else f"{size / 1e9:.0f}"
+    return free is None or needed.total + SPARE <= free
 
 
 def size(n_bytes: int) -> str:

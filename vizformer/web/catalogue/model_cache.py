@@ -170,7 +170,7 @@ def _weight(model: "Opened") -> int:
 
     readers = [reader for reader in (model.tokenizer, model.source_tokenizer) if reader is not None]
     vocabularies = _WORD * sum(reader.vocab_size for reader in readers)
-    return need(model.report, model.dtype, model.device, stream=model.model.is_streamed).copied + vocabularies
+    return need(model.report, model.dtype, model.device, stream=model.model.is_streamed).weights + vocabularies
 
 
 def checkpoint(model: ModelRef) -> "Opened":

@@ -32,32 +32,16 @@ def headline(report: Report) -> str:
 
 def memory(needed: Need, device: str) -> str:
     """What a model takes, and how much is free."""
-    values = dict(
-        copied=size(needed.copied),
-        mapped=size(needed.mapped),
+    said = _(
+        "On {device}. Beside what stays mapped to the file, the weights take {weights} of memory, and a text of {n} tokens "
+        "{forward}.",
+        weights=size(needed.weights),
         forward=size(needed.forward),
         n=needed.tokens,
         device=device,
     )
     if needed.streamed:
-        said = _(
-            "On {device}. The weights are read layer by layer at every forward, as they do not all fit: {copied} of "
-            "memory at a time, a text of {n} tokens {forward} more.",
-            **values,
-        )
-    elif not needed.copied:
-        said = _(
-            "On {device}. The weights stay mapped to the file ({mapped}); a text of {n} tokens takes {forward}.",
-            **values,
-        )
-    elif not needed.mapped:
-        said = _("On {device}. The weights take {copied} of memory, a text of {n} tokens {forward} more.", **values)
-    else:
-        said = _(
-            "On {device}. The weights take {copied} of memory ({mapped} more stay mapped to the file), a text of "
-            "{n} tokens {forward} more.",
-            **values,
-        )
+        said += " " + _("The weights are read layer by layer at every forward, as they do not all fit.")
     free = available(chosen_device(device))
     return said if free is None else f"{said} " + _("{free} are free.", free=size(free))
 
