@@ -13,7 +13,6 @@ from vizformer.analysis import (
     head_maps,
     head_overview,
     kinds,
-    largest_weights,
     n_layers,
     sinks,
     site_name,
@@ -49,7 +48,7 @@ def assert_like_the_whole_maps(trace: Trace) -> None:
     for kind in kinds(trace):
         maps = head_maps(trace, kind)
         queries, keys = maps.weights.shape[2:]
-        small = shades(largest_weights(trace, kind, pools(queries), pools(keys)))
+        small = shades(head_overview(trace, kind, pools(queries), pools(keys)).largest)
         assert small.shape == (*maps.weights.shape[:2], THUMBNAIL, THUMBNAIL)
         # another order of the sums in float32 may round to the neighbouring one of 256 shades
         assert np.abs(small.astype(int) - thumbnails(maps.weights)).max() <= 1
@@ -79,7 +78,7 @@ def test_rows_that_see_nothing_are_empty_in_the_small_maps() -> None:
     )
     trace = traced("decoder-only", {}, blocked)
     assert_like_the_whole_maps(trace)
-    small = largest_weights(trace, "decoder", pools(N), pools(N))
+    small = head_overview(trace, "decoder", pools(N), pools(N)).largest
     assert (small[0, :, 0] == 0).all()
     assert (small[1, :, 0, 0] > 0).all()
 

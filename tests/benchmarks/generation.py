@@ -21,8 +21,8 @@ import click
 import torch
 
 from tests.benchmarks.trace import processor
+from tests.greedy import greedy_steps
 from vizformer.config import ModelConfig
-from vizformer.generation import greedy_steps
 from vizformer.model import Transformer
 
 LIMIT = 1.0

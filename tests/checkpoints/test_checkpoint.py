@@ -9,9 +9,10 @@ from tokenizers.processors import TemplateProcessing
 
 from recipes.vocabulary import train_bpe
 from tests import tiny
+from tests.greedy import greedy_steps
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import GenerationError, TokenizerError, TraceError
-from vizformer.generation import Sampling, greedy_steps
+from vizformer.generation import Sampling
 from vizformer.text import Tokenizer
 
 

@@ -12,10 +12,11 @@ import torch
 
 import vizformer as vf
 from tests.exercises.wrong_ways import WRONG_WAYS
+from tests.greedy import greedy_steps
 from vizformer.errors import TraceError
 from vizformer.exercises.path import TASKS
 from vizformer.exercises.task import bundled_reading, random_reading, slipped
-from vizformer.generation import beam_search, greedy_steps
+from vizformer.generation import beam_search
 
 SLIPS = [(name, slip) for name, task in TASKS.items() for slip in task.slips]
 OTHERS = [(name, slip) for name, ways in WRONG_WAYS.items() for slip in ways]

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.generation import BeamTree, beam_search, greedy_steps, length_penalty
+from tests.greedy import greedy_steps
+from vizformer.generation import BeamTree, beam_search, length_penalty
 
 EOS, VOCAB, LONGEST = 2, 5, 4
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tests import tiny
+from tests.greedy import greedy_steps
 from vizformer.errors import TraceError
-from vizformer.generation import greedy_batch, greedy_steps
+from vizformer.generation import greedy_batch
 from vizformer.model import Transformer
 
 

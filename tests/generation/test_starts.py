@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tests import tiny
+from tests.greedy import greedy_steps
 from vizformer.errors import TraceError
-from vizformer.generation import GREEDY, Cut, Sampling, beam_search, greedy_batch, greedy_steps, next_token, stream
+from vizformer.generation import GREEDY, Cut, Sampling, beam_search, greedy_batch, next_token, stream
 
 PAD, END = 0, 2
 SOURCE = [5, 6, 7, 8]

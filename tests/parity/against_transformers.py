@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from tests.checkpoints.folders import TEXTS
+from tests.greedy import greedy_steps
 from vizformer.checkpoints import Checkpoint, load
-from vizformer.generation import greedy_steps
 from vizformer.model import Trace
 
 

@@ -12,10 +12,10 @@ pytest.importorskip("transformers")
 
 from tests import tiny
 from tests.checkpoints import folders
+from tests.greedy import greedy_steps
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import Opened, load, save
 from vizformer.errors import CheckpointError
-from vizformer.generation import greedy_steps
 from vizformer.model.positions import sinusoidal_encoding
 
 MPNET = "VIZFORMER_TEST_MPNET"  # names a folder

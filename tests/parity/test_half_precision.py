@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from tests.checkpoints import folders as made
+from tests.greedy import greedy_steps
 from tests.parity.against_transformers import theirs
 from vizformer.checkpoints import load
 from vizformer.checkpoints.agreement_check import ROUNDINGS, agreement
-from vizformer.generation import greedy_steps, stream
+from vizformer.generation import stream
 
 pytest.importorskip("transformers")
 FAMILIES = (

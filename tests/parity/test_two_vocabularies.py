@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from tests import tiny
+from tests.greedy import greedy_steps
 from vizformer.checkpoints import Opened, UnansweredError, load
 from vizformer.errors import CheckpointError
-from vizformer.generation import greedy_batch, greedy_steps
+from vizformer.generation import greedy_batch
 
 SOURCES, TARGETS, D, H, LAYERS, FF, LONGEST = 31, 23, 16, 4, 2, 24, 14
 BOS, EOS, PAD = 1, 2, 0

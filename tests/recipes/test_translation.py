@@ -16,8 +16,8 @@ from recipes.loop import LoopOptions
 from recipes.pairs import Pair, sentence_key
 from recipes.translate import translate_all
 from tests import tiny
+from tests.greedy import greedy_steps
 from vizformer.errors import VizformerError
-from vizformer.generation import greedy_steps
 
 WORDS = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird", "马": "horse", "牛": "cow"}
 LOOP = LoopOptions(epochs=2, warmup=20, average_decay=0.9)

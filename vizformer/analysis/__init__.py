@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.heads.score_scaling import ScoreScale, score_scale
     from vizformer.analysis.heads.score_terms import PairTerms, pair_terms
     from vizformer.analysis.heads.signed_roles import SignedRole, signed_role
-    from vizformer.analysis.heads.small_maps import HeadOverview, head_overview, largest_weights
+    from vizformer.analysis.heads.small_maps import HeadOverview, head_overview
     from vizformer.analysis.heads.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
     from vizformer.analysis.heads.trace_heads import TraceHeads, TraceNumbers
     from vizformer.analysis.heads.word_alignment import (

@@ -197,32 +197,6 @@ def _output_norm(at: Sublayer, norm: Norm, out: ndarray, proof: Proof) -> list[S
     return [replace(steps[0], text=N_("{text} {more}", text=OUTPUT_NORM, more=steps[0].text)), *steps[1:]]
 
 
-def inner_norm(
-    make: Maker,
-    key: str,
-    title: Message,
-    text: Message,
-    norm: Norm,
-    rows: Float[ndarray, "n d_model"],
-    read: tuple[str, str],
-    made: tuple[str, str],
-) -> Step:
-    """A norm inside of a sublayer, in one step; symbol and variable of the rows that it reads, and of those that it makes."""
-    result, (letter, variable) = normalise(rows, norm), made
-    return make(
-        key,
-        title,
-        text,
-        norms.formula(norm, letter, read[0]),
-        norms.live(f"{letter}_{{0,0}}", rows[0], norm, result[0, 0]),
-        letter,
-        result,
-        norms.code(norm, variable, read[1]),
-        operands=norms.operands(norm),
-        inputs=norms.inputs(norm),
-    )
-
-
 def norm_before(at: Sublayer, proof: Proof) -> list[Step]:
     """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it.  Otherwise nothing."""
     norm = at.around.before

@@ -2,8 +2,7 @@
 
 sampling      from logits to what is drawn from
 streaming     one token at a time, with the KV cache; candidates: what each step was chosen from
-greedy, beam  the most probable token each time; beam search with its tree
-speculative   a cheap draft, checked by the whole model in one forward
+greedy, beam  many sources at once; beam search with its tree
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from vizformer import lazy
 if TYPE_CHECKING:
     from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_search, length_penalty
     from vizformer.generation.candidates import Candidates, leading_candidates
-    from vizformer.generation.greedy import greedy_batch, greedy_steps
+    from vizformer.generation.greedy import greedy_batch
     from vizformer.generation.sampling import GREEDY, Cut, NextToken, Sampling, next_token
     from vizformer.generation.streaming import End, GenerationStep, stream
 

@@ -90,7 +90,7 @@ def beam_search(
     ends is put aside.  The search is over when `width` have ended and no live one scores better than the worst of them.
 
     Args:
-        prompt, prefix, max_new: as in `greedy_steps`.
+        prompt, prefix, max_new: as in `stream`.
         width: hypotheses side by side, at least 1.
         alpha: of the length penalty.
         tree: records every continuation that was among the 2 * width best of its step.

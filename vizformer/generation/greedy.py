@@ -1,18 +1,10 @@
-"""Decoding: always the most probable next token, until the end mark or the limit."""
+"""Decoding of many sources at once: always the most probable next token, until the end mark or the limit."""
 
 from collections.abc import Sequence
 
 import torch
 
-from vizformer.generation.streaming import GenerationStep, stream
-from vizformer.model import Cache, Edit, Transformer
-
-
-def greedy_steps(
-    model: Transformer, prompt: Sequence[int], prefix: Sequence[int] = (), *, max_new: int, edit: Edit | None = None
-) -> list[GenerationStep]:
-    """Greedy decoding of one sequence: `stream` with nothing drawn, and all of its steps at once."""
-    return list(stream(model, prompt, prefix, max_new=max_new, edit=edit))
+from vizformer.model import Cache, Transformer
 
 
 @torch.inference_mode()

@@ -50,13 +50,6 @@ def records_overview(records: Sequence[AttentionRecord], rows: ndarray, columns:
     return HeadOverview(largest, measures)
 
 
-def largest_weights(
-    trace: Trace, kind: Kind, rows: ndarray, columns: ndarray
-) -> Float[ndarray, "n_layers n_heads rows columns"]:
-    """`head_overview` without the measures."""
-    return head_overview(trace, kind, rows, columns).largest
-
-
 def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tuple[ndarray, Sums]:
     n_q, n_k = record.q.shape[1], record.k.shape[1]
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0).transpose(1, 2)

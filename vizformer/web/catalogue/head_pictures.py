@@ -3,7 +3,7 @@
 What a cached function returns is shared: read only.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy import ndarray
@@ -26,8 +26,6 @@ on its way to the browser; of 8,192 tokens it would be 134 MB.
 """
 
 QUICK = 1024  # tokens up to which a page waits for it: about a second
-
-TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
 
 
 @cached
