@@ -99,6 +99,8 @@ def _texts(language: str) -> Iterator[tuple[str, str]]:
             yield f"{path.name}: {name}", said
     for name, term in tomllib.loads((LESSONS / "glossary.toml").read_text(encoding="utf-8")).items():
         yield f"glossary: {name}", " ".join(term[language].values())
+    for row in tomllib.loads((LESSONS / "notations.toml").read_text(encoding="utf-8"))["notation"]:
+        yield f"notations: {row['here']}", " ".join(row[language].values())
     for item in tomllib.loads((LESSONS / "reading.toml").read_text(encoding="utf-8"))["item"]:
         yield f"reading list: {item['title']}", item[language]
 

@@ -8,6 +8,7 @@ from vizformer.web.widgets import lesson
 def page() -> None:
     terms = (
         "residual-stream",
+        "hidden-state",
         "residual-connection",
         "layer-norm",
         "rms-norm",

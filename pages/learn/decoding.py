@@ -6,7 +6,19 @@ from vizformer.web.widgets import lesson
 
 
 def page() -> None:
-    terms = ("autoregressive", "teacher-forcing", "beam-search", "temperature", "perplexity", "bleu", "kv-cache")
+    terms = (
+        "autoregressive",
+        "start-token",
+        "shifted-right",
+        "teacher-forcing",
+        "exposure-bias",
+        "logit",
+        "beam-search",
+        "temperature",
+        "perplexity",
+        "bleu",
+        "kv-cache",
+    )
     lesson.show(sitemap.DECODING, decoding.PARTS, terms=terms)
 
 

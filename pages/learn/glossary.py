@@ -1,4 +1,4 @@
-"""The glossary: every term of the course, in both languages, with the lessons that teach it; and what to read."""
+"""The glossary: every term of the course, in both languages, with the lessons that teach it; notations; and what to read."""
 
 import streamlit as st
 
@@ -15,11 +15,13 @@ _LESSON = "glossary.lesson"
 
 @laboratory
 def page() -> None:
-    parts = {"terms": _("Terms"), sitemap.READING: translate(sitemap.READING_LIST)}
-    if one_of(_("Part"), sitemap.LISTED, parts, labelled=False) == sitemap.READING:
-        reading()
-    else:
-        terms()
+    parts = {
+        "terms": _("Terms"),
+        sitemap.NOTATIONS: translate(sitemap.NOTATION_LIST),
+        sitemap.READING: translate(sitemap.READING_LIST),
+    }
+    drawn = {"terms": terms, sitemap.NOTATIONS: notations, sitemap.READING: reading}
+    drawn[one_of(_("Part"), sitemap.LISTED, parts, labelled=False)]()
 
 
 def terms() -> None:
@@ -38,6 +40,14 @@ def terms() -> None:
     with st.container(horizontal=True):
         for entry in sitemap.COURSE:
             st.page_link(entry.file, label=translate(entry.title))
+
+
+def notations() -> None:
+    """What papers and courses write in several ways."""
+    show_markdown(
+        "Papers and courses write the same thing in several ways. This table says which symbols mean the same."
+    )
+    glossary.notations()
 
 
 def reading() -> None:

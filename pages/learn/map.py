@@ -17,6 +17,7 @@ def page() -> None:
         "rnn",
         "gru",
         "path-length",
+        "receptive-field",
         "dilated-convolution",
         "vanishing-gradient",
         "jacobian",

@@ -15,6 +15,8 @@ def page() -> None:
         "warm-up",
         "adam",
         "dropout",
+        "overfitting",
+        "fine-tuning",
         "weight-tying",
         "padding",
         "checkpoint-averaging",

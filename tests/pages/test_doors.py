@@ -2,9 +2,11 @@
 
 import pytest
 
+from tests.test_words import leaves
 from vizformer.web.frame import progress, search, sitemap
 from vizformer.web.link.languages import LANGUAGES, catalogue
 from vizformer.web.widgets import tiles
+from vizformer.web.words import lesson_words
 from vizformer.web.words.terms import read_terms
 
 
@@ -74,6 +76,71 @@ def test_the_search_lists_every_page_part_and_term_in_every_language(code):
         for other in LANGUAGES:
             title = catalogue(other).get(entry.title.text, entry.title.text)
             assert any(title in label for label, goal in goals.items() if goal == (entry, "", "")), title
+
+
+TEXTBOOK = {
+    "positional encoding": "positions/waves",
+    "位置编码": "positions/waves",
+    "logits": "decoding/ways",
+    "softmax temperature": "decoding/ways",
+    "LayerNorm": "block/norm",
+    "layer normalization": "block/norm",
+    "层归一化": "block/norm",
+    "feed-forward": "block/ffn",
+    "前馈网络": "block/ffn",
+    "residual connection": "block/residual",
+    "残差连接": "block/residual",
+    "hidden state": "block/stream",
+    "heat map": "heads/all",
+    "热力图": "heads/all",
+    "multi-head attention": "heads/split",
+    "多头注意力": "heads/split",
+    "output projection W^O": "heads/split",
+    "scaled dot-product": "qkv/arithmetic",
+    "缩放点积": "qkv/arithmetic",
+    "self-attention": "qkv/arithmetic",
+    "attention score": "qkv/arithmetic",
+    "attention weight": "qkv/arithmetic",
+    "masked self-attention": "masks/kinds",
+    "掩码自注意力": "masks/kinds",
+    "cross-attention": "cross/three",
+    "交叉注意力": "cross/three",
+    "encoder-decoder attention": "cross/three",
+    "encoder output": "cross/memory",
+    "编码器输出": "cross/memory",
+    "autoregressive": "decoding/shift",
+    "自回归": "decoding/shift",
+    "start token": "decoding/shift",
+    "shifted right": "decoding/shift",
+    "teacher forcing": "decoding/free",
+    "overfitting": "training/dropout",
+    "过拟合": "training/dropout",
+    "receptive field": "map/rnn",
+}
+"""Words of the paper and of textbooks, and the part that teaches each."""
+SHORT = {"softmax temperature": "temperature", "output projection W^O": "W^O", "layer normalization": "normalisation"}
+
+
+@pytest.mark.parametrize(("word", "place"), TEXTBOOK.items())
+def test_the_search_finds_a_word_of_textbooks_at_the_part_that_teaches_it(word: str, place: str) -> None:
+    lesson, __, part = place.partition("/")
+    for code in LANGUAGES:
+        goals = search.index(code)
+        places = {(goal[0].url, goal[1]) for label, goal in goals.items() if word.lower() in label.lower()}
+        assert (lesson, part) in places, code
+    texts = " ".join(text for code in LANGUAGES for __, text in leaves(lesson_words.parts(lesson, code)[part]))
+    assert SHORT.get(word, word).lower() in texts.lower()  # and the part says it
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_search_finds_the_notations_of_course_texts(open_app, code: str) -> None:
+    app = open_app(sitemap.MAP.file, locale={"en": "en-US", "zh_CN": "zh-CN"}[code])
+    app.selectbox(key="search").set_value(found(code, sitemap.GLOSSARY, "notations")).run()
+    assert not app.exception
+    said = " ".join(one.value for one in app.markdown)
+    for written in (r"\alpha_{ij}", r"d_\mathrm{model}", "$H$", "$Z$", "memory", "W^Q", "W_q", "(T, B, d)", "[n, d]"):
+        assert written in said, written
+    assert {"en": "Some texts call it a score", "zh_CN": "叫作分数"}[code] in said
 
 
 def found(code: str, entry, part: str = "", wanted: str = "") -> str:

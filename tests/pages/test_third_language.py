@@ -75,7 +75,7 @@ def folder(tmp_path_factory):
     for lesson in asset("lessons", "en").glob("*.toml"):
         text = re.sub(r"'''\n?(.*?)\n?'''", r"'''⟦\1⟧'''", lesson.read_text(encoding="utf-8"), flags=re.DOTALL)
         (lessons / lesson.name).write_text(STRING.sub(QUOTE, text), encoding="utf-8")
-    for table in ("glossary.toml", "reading.toml"):
+    for table in ("glossary.toml", "notations.toml", "reading.toml"):
         text = asset("lessons", table).read_text(encoding="utf-8")
         column = re.compile(r"^en = (.*)$", re.MULTILINE)
         own = column.sub(lambda found: f"{found[0]}\n{CODE} = {STRING.sub(QUOTE, found[1])}", text)

@@ -6,7 +6,17 @@ from functools import cache
 import streamlit as st
 
 from vizformer.messages import Message
-from vizformer.web.frame.sitemap import COURSE, GLOSSARY, LISTED, PAGES, READING, READING_LIST, Entry
+from vizformer.web.frame.sitemap import (
+    COURSE,
+    GLOSSARY,
+    LISTED,
+    NOTATION_LIST,
+    NOTATIONS,
+    PAGES,
+    READING,
+    READING_LIST,
+    Entry,
+)
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
 from vizformer.web.words import lesson_words
@@ -60,10 +70,11 @@ def index(code: str) -> dict[str, Goal]:
         for part, titles in _parts(lesson):
             found[f"{_names([titles[one] for one in codes])} ({where})"] = lesson, part, ""
     where = _in(code, GLOSSARY.title)
-    found[f"{_names([_in(one, READING_LIST) for one in codes])} ({where})"] = GLOSSARY, READING, ""
+    for title, part in ((READING_LIST, READING), (NOTATION_LIST, NOTATIONS)):
+        found[f"{_names([_in(one, title) for one in codes])} ({where})"] = GLOSSARY, part, ""
     lessons = {lesson.url: lesson for lesson in COURSE}
     for key, term in read_terms(code).items():
-        names = _names([read_terms(one)[key].name for one in codes])
+        names = _names([*(read_terms(one)[key].name for one in codes), *term.also])
         if term.part:  # where it is seen comes before what it means
             lesson = lessons[term.lessons[0]]
             found[f"{names} ({_in(code, lesson.title)})"] = lesson, term.part, ""

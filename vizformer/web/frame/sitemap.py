@@ -83,8 +83,9 @@ DOORS: dict[Entry, tuple[Entry, ...]] = {
 """The doors of the bar, each with a page of its own, and the pages behind them."""
 
 HELP = (GLOSSARY,)  # behind the question mark
-READING_LIST, LISTED, READING = N_("Reading list"), "glossary.list", "reading"
-"""The second part of the glossary: its title, and the setting of a link that shows it."""
+READING_LIST, NOTATION_LIST = N_("Reading list"), N_("Notations")
+LISTED, READING, NOTATIONS = "glossary.list", "reading", "notations"
+"""The other parts of the glossary: their titles, and the setting of a link that shows them."""
 PAGES = {
     entry.url: entry for entry in (START, *HELP, *(one for door, pages in DOORS.items() for one in (door, *pages)))
 }

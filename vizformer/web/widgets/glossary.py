@@ -1,4 +1,4 @@
-"""The glossary: its terms as a list, and as a table of both languages."""
+"""The glossary: its terms as a list, and as a table of both languages; what texts write in several ways."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.words.i18n import _, language
-from vizformer.web.words.terms import read_terms
+from vizformer.web.words.terms import read_notations, read_terms
 
 
 def entries(keys: Sequence[str]) -> None:
@@ -32,6 +32,16 @@ def table(keys: Sequence[str], titles: Mapping[str, str]) -> None:
         also = " · ".join(other[key].name for other in others if other[key].name != term.name)
         lessons = " · ".join(titles[url] for url in term.lessons)
         rows.append((f"**{term.name}**", also, term.mark, term.text, lessons))
+    _rows(head, rows)
+
+
+def notations() -> None:
+    """Draws what course texts call the same thing, a row each."""
+    head = (_("What it is"), _("In this app"), _("Elsewhere"), _("Note"))
+    _rows(head, [(f"**{one.name}**", one.here, one.elsewhere, one.note) for one in read_notations(language())])
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     lines = (head, ("---",) * len(head), *rows)
     with st.container(key="glossary"):
         st.markdown("\n".join(f"| {' | '.join(map(_in_a_cell, line))} |" for line in lines))

@@ -13,7 +13,8 @@ from vizformer.web.link.languages import LANGUAGES, SOURCE
 class Term:
     """An entry: its name and sentence (Markdown) in one language, its symbol and shape (LaTeX), where it is taught.
 
-    `part` is the part of the first of these lessons in which it is seen; empty where none shows it at once.
+    `part` is the part of the first of these lessons in which it is seen; empty where none shows it at once. `also` are
+    other names by which it is looked for, in any language.
     """
 
     key: str
@@ -23,6 +24,7 @@ class Term:
     shape: str
     lessons: tuple[str, ...]
     part: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -51,11 +53,35 @@ def read_terms(code: str) -> dict[str, Term]:
             entry.get("shape", ""),
             tuple(entry["lessons"]),
             entry.get("part", ""),
+            tuple(entry.get("also", ())),
         )
     return found
 
 
 def matches(key: str, wanted: str) -> bool:
-    """Whether a term has `wanted` in its name, in any language."""
+    """Whether a term has `wanted` in one of its names, in any language."""
     low = wanted.strip().lower()
-    return any(low in read_terms(code)[key].name.lower() for code in LANGUAGES)
+    found = [read_terms(code)[key] for code in LANGUAGES]
+    return any(low in name.lower() for term in found for name in (term.name, *term.also))
+
+
+@dataclass(frozen=True)
+class Notation:
+    """A quantity in one language, how this app writes it and how course texts do (Markdown), and what to watch for."""
+
+    name: str
+    here: str
+    elsewhere: str
+    note: str
+
+
+@cache
+def read_notations(code: str) -> tuple[Notation, ...]:
+    """What texts write in several ways, in the language `code` (assets/lessons/notations.toml)."""
+    with asset("lessons", "notations.toml").open("rb") as file:
+        listed = tomllib.load(file)["notation"]
+    return tuple(
+        Notation(words["name"], entry["here"], entry["elsewhere"], words["note"])
+        for entry in listed
+        for words in (entry.get(code, entry[SOURCE]),)
+    )

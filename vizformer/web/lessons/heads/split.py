@@ -66,7 +66,8 @@ def draw(subject: Subject) -> None:
     _shapes(config)
     biased = "" if found.bias is None else " + b_O"
     lesson.formula(
-        rf"\mathrm{{out}} = [z_0; \dots; z_{{h-1}}]\, W_O{biased} = \sum_{{h}} z_h W_O^{{(h)}}{biased}",
+        rf"\mathrm{{out}} = \mathrm{{Concat}}(\mathrm{{head}}_1, \dots, \mathrm{{head}}_h)\, W^O{biased}"
+        rf" = \sum_{{i}} \mathrm{{head}}_i W^O_i{biased}",
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
         code=f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
         f"out = sum(parts){biased}",
