@@ -64,7 +64,6 @@ MODERNBERT: dict[str, Any] = dict(
     head="transform",
     mask_id=3,
 )
-NORMED_STREAM: dict[str, Any] = dict(embedding_norm=True, stack_inputs="own", last_norm=False)
 ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
 OPT: dict[str, Any] = dict(  # of 350 million parameters
     positions="learned", embedding_dim=6, embedding_projection="tokens", head="projection"

@@ -32,6 +32,7 @@ _GONE: Mapping[str, Any] = {
     "gate_limit": None,
     "sinks": False,
     "attention_gate": False,
+    "last_norm": True,
     "latent_dim": None,
     "latent_query_dim": None,
     "latent_value_dim": None,

@@ -40,9 +40,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-only", {"positions": "none"}),
     ("encoder-only", tiny.MODERNBERT),
     ("encoder-only", {**tiny.MODERNBERT, "n_encoder_layers": 1, "sliding_layers": (0,), "rope_local_layers": (0,)}),
-    ("encoder-decoder", tiny.NORMED_STREAM),
     ("encoder-decoder", {"norm_order": "pre", "final_norm": True, "final_norm_stack": "decoder"}),
-    ("decoder-only", {"n_decoder_layers": 1, "last_norm": False}),
 ]
 
 

@@ -33,7 +33,6 @@ MODELS = {
     "pre, untied": ("encoder-decoder", {**PRE, **UNTIED}),
     "pre without a last norm": ("decoder-only", {"norm_order": "pre", "positions": "learned"}),
     "post with a last norm": ("decoder-only", {"final_norm": True}),
-    "the normalised row is added to": ("encoder-decoder", tiny.NORMED_STREAM),
     "a norm after the encoder alone": ("encoder-decoder", {**PRE, "final_norm_stack": "encoder"}),
     "no norms": ("decoder-only", {"norm_order": "none"}),
     "no residual": ("encoder-decoder", {"residual": "none"}),

@@ -21,7 +21,6 @@ KINDS_OF_MODEL = {
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "no residual": dict(architecture="decoder-only", norm_order="none", residual="none"),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
-    "normed stream": dict(architecture="decoder-only", embedding_norm=True, last_norm=False),
     "T5": dict(architecture="encoder-decoder", **tiny.T5),
 }
 ROW, TOKEN = 1, 11

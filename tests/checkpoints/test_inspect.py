@@ -70,7 +70,6 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.NEOX, ["read the same input, side by side", "the first 4 of a head's 8 numbers are turned"]),
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
-        (dict(last_norm=False), ["no norm comes after the last layer"]),
         (dict(final_norm=True, final_norm_stack="decoder"), ["one alone ends with a norm: decoder"]),
         (
             tiny.MODERNBERT,

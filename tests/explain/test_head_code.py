@@ -36,7 +36,6 @@ REFUSED = {
     "opt-350m": "embedding_dim",
     "projected-waves": "embedding_dim",
     "bart": "stack_inputs",
-    "normed-stream": "stack_inputs",
     "blenderbot-small": "stack_inputs",
     "gemma4": "wide_layers",
     "gemma4-small": "layer_input_dim",
@@ -54,7 +53,6 @@ MORE = {
     "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
     "window-of-one-layer": ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
     "first-norm": ("encoder-only", dict(norm_order="pre", embedding_norm=True, first_norm=False)),
-    "last-norm": ("encoder-decoder", dict(last_norm=False)),
     "deviation-post": ("decoder-only", dict(norm_order="post", norm="deviation_norm")),
 }
 

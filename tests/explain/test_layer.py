@@ -13,7 +13,6 @@ from tests.eager_transformer import Eager
 from tests.explain import variants
 from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint
-from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.explain import Step, candidates, layer_steps, output_steps, toy
 from vizformer.explain.toy_model import tensors
@@ -38,10 +37,6 @@ def every_layer(variant: str) -> dict[str, list[Step]]:
     checkpoint, trace, _ = example(variant)
     layers = sorted({site.rpartition(".")[0] for site in trace.sites})
     return {layer: layer_steps(checkpoint, trace, layer) for layer in layers}
-
-
-def ends_with_a_norm(config: ModelConfig, layer: str) -> bool:
-    return config.norm_order == "post" and (config.last_norm or not layer.endswith(".1"))
 
 
 def plain(variant: str, layer: str) -> dict[str, Tensor]:
@@ -78,7 +73,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.out_scaled": call.brought,
             f"{kind}.norm": call.after if checkpoint.model.config.norm_order == "post" else call.x,
         }
-    last = "norm" if ends_with_a_norm(checkpoint.model.config, layer) else "add"
+    last = "norm" if checkpoint.model.config.norm_order == "post" else "add"
     several = checkpoint.model.config.n_streams is not None
     before = f"{layer}.unscaled" if f"{layer}.unscaled" in eager.residuals else f"{layer}.post"
     return expected | {
@@ -147,12 +142,11 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         streams = ["predict", "input", "self", "laurel", "feedforward", "correct", "layer_input"]
         assert found == (streams if several else ["input", *kinds])
         assert ("feedforward.cutoff" in keys) == (config.sparsity_of(int(layer.split(".")[1])) > 0)
-        last = "feedforward.norm" if ends_with_a_norm(config, layer) else "feedforward.add"
+        last = "feedforward.norm" if config.norm_order == "post" else "feedforward.add"
         last = last if config.layer_input_dim is None else "layer_input.add"
         assert keys[-1] == ("feedforward.scale" if config.layer_scale else last)
         for kind in kinds:
             without = kind == "self" and layer.endswith(".0") and not config.first_norm
-            without |= kind == "feedforward" and layer.endswith(".1") and not config.last_norm
             without |= kind == "layer_input"
             assert (f"{kind}.norm" in keys) == (config.norm_order not in ("output", "none") and not without)
             assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)

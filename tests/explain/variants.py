@@ -73,7 +73,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no-residual": ("encoder-decoder", dict(norm_order="post", residual="none")),
     "no-residual-pre": ("decoder-only", dict(norm_order="pre", final_norm=True, residual="none", residual_scale=0.5)),
     "bare": ("decoder-only", dict(norm_order="none", residual="none")),
-    "normed-stream": ("encoder-decoder", tiny.NORMED_STREAM),
     "norm-after-decoder": ("encoder-decoder", dict(norm_order="pre", final_norm=True, final_norm_stack="decoder")),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),

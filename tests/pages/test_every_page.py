@@ -33,7 +33,6 @@ MODELS = [
     "narrow",
     "no-norms",
     "no-residual",
-    "normed",
     "two-widths",
     "bare.pt",
     "both.pt",
@@ -52,7 +51,6 @@ def written(tmp_path_factory):
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
     save(tiny.checkpoint("encoder-decoder", norm_order="none"), root / "no-norms")
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
-    save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
     save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT, layer_input_dim=5), root / "two-widths")
     save(tiny.checkpoint("decoder-only", **tiny.GEMMA3N_SHORT), root / "streams")

@@ -19,7 +19,6 @@ from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
-from vizformer.messages import N_
 from vizformer.model.block import Block
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.input_check import row_at
@@ -280,13 +279,9 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
         raise TraceError("The layers of this model have no norms: choose another model.")
     if found is None:
         raise TraceError(
-            N_(
-                "Nothing is normalised before {place}: the norm of the embeddings stands just before it. Choose another "
-                "sublayer or layer.",
-                place=in_words(f"{at}.{kind}"),
-            )
-            if block.norm_order == "pre"
-            else N_("No norm comes after the last layer of this model. Choose another sublayer or layer.")
+            "Nothing is normalised before {place}: the norm of the embeddings stands just before it. Choose another "
+            "sublayer or layer.",
+            place=in_words(f"{at}.{kind}"),
         )
     return found
 

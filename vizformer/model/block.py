@@ -46,12 +46,11 @@ class Block(nn.Module):
         turned: bool = True,
         local: bool = False,
         first: bool = False,
-        last: bool = False,
         keys_of: int | None = None,
         own_keys: bool = True,
         layer: int = 0,
     ) -> None:
-        """What this layer has, and, `first` and `last`, where it stands; `keys_of` as of `ForwardPass.self_attention`."""
+        """What this layer has, and whether it is the `first`; `keys_of` as of `ForwardPass.self_attention`."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
@@ -62,7 +61,7 @@ class Block(nn.Module):
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
         self.feedforward = FeedForward(config, sparsity=config.sparsity_of(layer))
-        self.feedforward_norm = norm(config) if normed and (config.last_norm or not last) else None
+        self.feedforward_norm = norm(config) if normed else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
@@ -215,7 +214,6 @@ class Stack(nn.Module):
                 config.turns(layer),
                 config.turns_locally(layer),
                 layer == 0,
-                layer == n_layers - 1,
                 config.kv_layer(layer) if config.kv_layer(layer) in shared else None,
                 config.kv_layer(layer) == layer,
                 layer,

@@ -33,8 +33,6 @@ class NormOptions(CommonOptions):
             Framework for Transformer Circuits").
         first_norm: whether the attention of the first layer has a norm before it; False where that of the embeddings, just
             before, makes it unnecessary (Warner et al. 2024, "ModernBERT", section 2.1.1).
-        last_norm: whether a norm comes after the last sublayer of a stack of "post"; False where only what a sublayer reads
-            is normalised, and added to: x <- norm(x), then x + f(x).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
             many write it by hand: over the standard deviation, divided by d_model - 1, plus norm_eps outside of the root
             (Rush 2018, "The Annotated Transformer").
@@ -56,7 +54,6 @@ class NormOptions(CommonOptions):
 
     norm_order: NormOrder = "post"
     first_norm: bool = True
-    last_norm: bool = True
     norm: Norm = "layer_norm"
     norm_offset: bool = False
     residual: Residual = "sequential"
@@ -111,14 +108,10 @@ class NormOptions(CommonOptions):
                 "neither residual_scale nor layer_scale",
                 value=self.n_streams,
             )
-        if not self.last_norm and (self.norm_order != "post" or self.final_norm):
-            yield N_("last_norm=False: this is an option of norm_order='post' without final_norm; take True")
 
     def details(self) -> Iterator[Message]:
         if not self.first_norm:
             yield N_("the attention of the first layer has no norm before it")
-        if not self.last_norm:
-            yield N_("no norm comes after the last layer")
         if self.final_norm_stack != "each":
             yield N_("of the two stacks one alone ends with a norm: {stack}", stack=self.final_norm_stack)
         if self.norm_offset:

@@ -203,7 +203,7 @@ def what_is_inexact(checkpoint: Checkpoint) -> Iterator[Message]:
             "Every row goes through the norm after the last layer, whose weights were learned for the rows that the "
             "last layer writes: of earlier rows the lens is a reading, not what the model computes."
         )
-    elif config.norm_order == "post" and config.last_norm:
+    elif config.norm_order == "post":
         yield N_(
             "This model has no norm after the last layer: every layer ends with its own. The head reads rows that "
             "other norms have scaled than the one that it was trained with, so that before the last layer the lens is "
