@@ -370,10 +370,6 @@ class Eager:
             scale = self.weights[f"{path}.weight"] + (1 if self.config.norm_offset else 0)
             return x / ((x * x).mean(-1, keepdim=True) + self.config.norm_eps).sqrt() * scale
         centred = x - x.mean(-1, keepdim=True)
-        if self.config.norm == "deviation_norm":
-            deviation = (centred.pow(2).sum(-1, keepdim=True) / (x.shape[-1] - 1)).sqrt()
-            divided = centred / (deviation + self.config.norm_eps)
-            return divided * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
         root = (centred.pow(2).mean(-1, keepdim=True) + self.config.norm_eps).sqrt()
         return centred / root * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
 

@@ -36,7 +36,6 @@ MODELS = {
     "a norm after the encoder alone": ("encoder-decoder", {**PRE, "final_norm_stack": "encoder"}),
     "no norms": ("decoder-only", {"norm_order": "none"}),
     "no residual": ("encoder-decoder", {"residual": "none"}),
-    "by hand": ("decoder-only", {"norm": "deviation_norm", **PRE, **UNTIED}),
     "encoder, pre": ("encoder-only", PRE),
     "llama": ("decoder-only", tiny.LLAMA),
     "gemma4": ("decoder-only", tiny.GEMMA4_SHORT),
@@ -171,9 +170,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
     def frozen(norm, y, was):
         centre = isinstance(norm, torch.nn.LayerNorm)
         c = (was - was.mean()) if centre else was
-        n = len(was) - (1 if type(norm).__name__ == "DeviationNorm" else 0)
-        root = (c.square().sum() / n).sqrt()
-        by = root + norm.eps if type(norm).__name__ == "DeviationNorm" else (root**2 + norm.eps).sqrt()
+        by = (c.square().mean() + norm.eps).sqrt()
         weight = norm.weight.double() + (1.0 if type(norm).__name__ == "OffsetRMSNorm" else 0.0)
         out = ((y - y.mean()) if centre else y) / by * weight
         return out + norm.bias.double() if centre else out
@@ -197,9 +194,9 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
                 for head in range(record.n_heads):
                     own = attention.W_O.weight[:, head * attention.d_head : (head + 1) * attention.d_head].double()
                     if (f"{at}.{kind}", head) != without:
-                        wrote = wrote + own @ record.read(head)[position].double()
+                        wrote = wrote + own @ record.z(head)[position].double()
                 bias = 0.0 if attention.W_O.bias is None else attention.W_O.bias.double()
-                whole = attention.W_O(torch.cat([record.read(h)[position] for h in range(record.n_heads)])).double()
+                whole = attention.W_O(torch.cat([record.z(h)[position] for h in range(record.n_heads)])).double()
                 wrote = wrote + bias
                 if (output := outputs(block, kind, norm)) is not None:
                     wrote, whole = frozen(output, wrote, whole), output(whole.float()).double()

@@ -38,7 +38,6 @@ KINDS = {
     "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
-    "norm by hand": ("decoder-only", {"norm": "deviation_norm", "norm_order": "pre"}),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
 }
 EACH = pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])

@@ -53,7 +53,6 @@ MORE = {
     "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
     "window-of-one-layer": ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
     "first-norm": ("encoder-only", dict(norm_order="pre", embedding_norm=True, first_norm=False)),
-    "deviation-post": ("decoder-only", dict(norm_order="post", norm="deviation_norm")),
 }
 
 

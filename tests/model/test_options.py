@@ -39,7 +39,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gained": tiny.GAINED,
     "gained in one layer": {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
-    "by hand": {"norm": "deviation_norm", "norm_eps": 1e-3, "norm_order": "pre", "final_norm": True},
     "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)

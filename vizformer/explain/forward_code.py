@@ -20,7 +20,6 @@ _ACTIVATIONS = {
 _NORMS = {
     "layer_norm": 'F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], {eps})',
     "rms_norm": 'F.rms_norm(x, x.shape[-1:], {one}w[name + ".weight"], {eps})',
-    "deviation_norm": '(x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + {eps}) * w[name + ".weight"] + w[name + ".bias"]',
 }
 
 

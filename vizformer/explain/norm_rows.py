@@ -10,7 +10,7 @@ from numpy import ndarray
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.block_rows import SublayerKind, added, find_block, made, norm_of, sublayers
-from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms, normalise
+from vizformer.explain.norms import divisor, is_offset, is_rms, normalise
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.norms import Norm
@@ -89,7 +89,7 @@ def norm_numbers(
     assert norm.eps is not None
     x = rows[row]
     mean = 0.0 if is_rms(norm) else float(x.mean())
-    variance = float(((x - mean) ** 2).sum() / (len(x) - (1 if is_deviation(norm) else 0)))
+    variance = float(((x - mean) ** 2).mean())
     scaled = (x - mean) / divisor(np.array([variance]), norm)
     learned_gamma = float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
     learned_beta = np.zeros(len(x)) if isinstance(norm, torch.nn.RMSNorm) else float64(norm.bias)

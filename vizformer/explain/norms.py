@@ -1,4 +1,4 @@
-"""LayerNorm (also as written by hand) and RMSNorm: the same row in, recomputed, as a formula, with its numbers and as code."""
+"""LayerNorm and RMSNorm: the same row in, recomputed, as a formula, with its numbers and as code."""
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
-from vizformer.model.norms import Around, DeviationNorm, Norm, OffsetRMSNorm
+from vizformer.model.norms import Around, Norm, OffsetRMSNorm
 
 
 def is_rms(norm: Norm) -> bool:
@@ -22,25 +22,19 @@ def is_offset(norm: Norm) -> bool:
     return isinstance(norm, OffsetRMSNorm)
 
 
-def is_deviation(norm: Norm) -> bool:
-    """Whether it divides by the standard deviation with d - 1, and eps stands outside of the root."""
-    return isinstance(norm, DeviationNorm)
-
-
 def divisor(square: Float[ndarray, "*n 1"], norm: Norm) -> Float[ndarray, "*n 1"]:
     """What a row is divided by, from its variance (RMSNorm: mean square)."""
     assert norm.eps is not None
-    return np.sqrt(square) + norm.eps if is_deviation(norm) else np.sqrt(square + norm.eps)
+    return np.sqrt(square + norm.eps)
 
 
 def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     """(x - mean) / sqrt(var + eps) * weight + bias, where the variance divides by d, not d - 1.
 
-    RMSNorm: x / sqrt(mean(x^2) + eps) * weight, or * (1 + weight).  By hand: (x - mean) / (std + eps) * weight + bias,
-    where the variance does divide by d - 1.  Rounded as a model in half precision does.
+    RMSNorm: x / sqrt(mean(x^2) + eps) * weight, or * (1 + weight).  Rounded as a model in half precision does.
     """
     centred = x if is_rms(norm) else x - x.mean(-1, keepdims=True)
-    square = (centred**2).sum(-1, keepdims=True) / (x.shape[-1] - (1 if is_deviation(norm) else 0))
+    square = (centred**2).mean(-1, keepdims=True)
     scale = float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
     scaled: ndarray = centred / divisor(square, norm) * scale
     return stored(scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias), norm.weight.dtype)
@@ -77,8 +71,6 @@ def formula(norm: Norm, result: str, row: str) -> str:
     if is_rms(norm):
         scale = r"(1 + \gamma)" if is_offset(norm) else r"\gamma"
         return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot {scale}"
-    if is_deviation(norm):
-        return rf"{result} = \frac{{{row} - \mathrm{{mean}}({row})}}{{\mathrm{{std}}({row}) + \epsilon}} \odot \gamma + \beta"
     return (
         rf"{result} = \frac{{{row} - \mathrm{{mean}}({row})}}{{\sqrt{{\mathrm{{var}}({row}) + \epsilon}}}}"
         r" \odot \gamma + \beta"
@@ -94,8 +86,6 @@ def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float, inde
         weight = f"(1 + {weight})" if is_offset(norm) else weight
         return rf"{symbol} = \frac{{{latex.number(row[index])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
     root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
-    if is_deviation(norm):
-        root = rf"{latex.number(row.std(ddof=1))} + {eps}"
     return (
         rf"{symbol} = \frac{{{latex.number(row[index])} - {latex.factor(row.mean())}}}{{{root}}}"
         rf" \cdot {weight} + {latex.factor(float64(norm.bias)[index])} = {latex.number(result)}"
@@ -116,11 +106,6 @@ def code(norm: Norm, variable: str, argument: str, *, of: str = "") -> str:
     if is_rms(norm):
         weight = f"1 + {gamma}" if is_offset(norm) else gamma
         return f"{variable} = F.rms_norm({argument}, {tuple(norm.normalized_shape)}, {weight}, {norm.eps!r})"
-    if is_deviation(norm):
-        return (
-            f"{variable} = ({argument} - {argument}.mean(-1, keepdim=True)) / ({argument}.std(-1, keepdim=True) + {norm.eps!r})"
-            f" * {gamma} + {beta}"
-        )
     return f"{variable} = F.layer_norm({argument}, {tuple(norm.normalized_shape)}, {gamma}, {beta}, {norm.eps!r})"
 
 

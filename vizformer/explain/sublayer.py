@@ -265,9 +265,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: P
                 f"square = ({argument} ** 2).mean(-1)",
             )
         ]
-    by_hand = norms.is_deviation(norm)
-    mean, variance = rows.mean(-1), rows.var(-1, ddof=1 if by_hand else 0)
-    divisor, n = ("d - 1", rows.shape[1] - 1) if by_hand else ("d", rows.shape[1])
+    mean, variance = rows.mean(-1), rows.var(-1)
     return [
         make(
             "mean",
@@ -282,14 +280,12 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: P
         make(
             "variance",
             N_("Normalise, 2: the variance of each row"),
-            N_("The sum of the squared distances from the mean, divided by d - 1: this norm was written by hand.")
-            if by_hand
-            else N_("The mean of the squared distances from the mean, divided by d, not d - 1."),
-            rf"\sigma_i^2 = \frac{{1}}{{{divisor}}} \sum_m (Y_{{i,m}} - \mu_i)^2",
-            rf"\sigma_0^2 = \frac{{{latex.sum_of((rows[0] - mean[0]) ** 2)}}}{{{n}}} = {latex.number(variance[0])}",
+            N_("The mean of the squared distances from the mean, divided by d, not d - 1."),
+            r"\sigma_i^2 = \frac{1}{d} \sum_m (Y_{i,m} - \mu_i)^2",
+            rf"\sigma_0^2 = \frac{{{latex.sum_of((rows[0] - mean[0]) ** 2)}}}{{{rows.shape[1]}}} = {latex.number(variance[0])}",
             r"\sigma^2",
             variance,
-            f"variance = {argument}.var(-1, correction={1 if by_hand else 0})",
+            f"variance = {argument}.var(-1, correction=0)",
         ),
     ]
 

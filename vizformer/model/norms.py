@@ -53,30 +53,14 @@ class OffsetRMSNorm(nn.RMSNorm):
         return normed.to(x.dtype)
 
 
-class DeviationNorm(nn.LayerNorm):
-    """LayerNorm as many write it by hand: (x - mean) / (std + eps) * weight + bias, std^2 = sum (x - mean)^2 / (d - 1).
-
-    Half precision is left for it, as nn.LayerNorm does inside.
-
-    Source: Rush 2018, "The Annotated Transformer", class LayerNorm.
-    """
-
-    def forward(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-        wide = x if x.dtype == torch.float64 else x.float()
-        centred = wide - wide.mean(-1, keepdim=True)
-        normed = centred / (wide.std(-1, keepdim=True) + self.eps)  # [..., d]
-        return (normed * self.weight + self.bias).to(x.dtype)
-
-
 def norm(config: ModelConfig, width: int | None = None) -> Norm:
     """LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight + bias, over d_model (Ba, Kiros & Hinton 2016).
 
-    RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019); for the third, see DeviationNorm.  `width`
-    is how many numbers it works on, where that is not d_model.
+    RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).  `width` is how many numbers it works on,
+    where that is not d_model.
     """
     kinds: dict[str, type[Norm]] = {
         "layer_norm": nn.LayerNorm,
         "rms_norm": OffsetRMSNorm if config.norm_offset else nn.RMSNorm,
-        "deviation_norm": DeviationNorm,
     }
     return kinds[config.norm](config.d_model if width is None else width, eps=config.norm_eps)

@@ -121,11 +121,6 @@ class Options(
             )
         if self.relative_bias and (self.architecture != "encoder-only" or self.positions != "learned"):
             yield N_("relative_bias=True: only an encoder alone has it, with positions='learned'; leave it out")
-        if self.norm == "deviation_norm" and 1 in (
-            self.d_model,
-            self.d_head if self.qk_norm and self.n_heads >= 1 else 0,
-        ):
-            yield N_("norm='deviation_norm': one number has no deviation, make the rows wider")
         if not self.first_norm and not (
             self.norm_order == "pre" and self.embedding_norm and self.residual != "parallel" and one_stack
         ):

@@ -9,7 +9,7 @@ from vizformer.options.common import CommonOptions
 from vizformer.options.kinds import Count, Fraction, Positive
 
 NormOrder = Literal["post", "pre", "output", "sandwich", "none"]
-Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
+Norm = Literal["layer_norm", "rms_norm"]
 FinalNormStack = Literal["each", "encoder", "decoder"]
 Residual = Literal["sequential", "parallel", "none"]
 
@@ -33,9 +33,7 @@ class NormOptions(CommonOptions):
             Framework for Transformer Circuits").
         first_norm: whether the attention of the first layer has a norm before it; False where that of the embeddings, just
             before, makes it unnecessary (Warner et al. 2024, "ModernBERT", section 2.1.1).
-        norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
-            many write it by hand: over the standard deviation, divided by d_model - 1, plus norm_eps outside of the root
-            (Rush 2018, "The Annotated Transformer").
+        norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
         norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
         residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX); or "none": what a sublayer brings takes the place of x.

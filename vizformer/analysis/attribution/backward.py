@@ -22,7 +22,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
 from vizformer.explain.feedforward_rows import inner_numbers
 from vizformer.explain.layer_input import layer_input_numbers
-from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
+from vizformer.explain.norms import divisor, is_offset, normalise, through
 from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
@@ -185,7 +185,7 @@ class Backward:
     def through(self, norm: Norm, y: Rows, place: str) -> None:
         """Through a norm of the rows y, with what it divides them by held: g . norm(y) = g . beta + g' . y."""
         centred = y - y.mean(-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else y
-        square = (centred**2).sum(-1, keepdims=True) / (y.shape[-1] - (1 if is_deviation(norm) else 0))
+        square = (centred**2).mean(-1, keepdims=True)
         if isinstance(norm, nn.LayerNorm):
             self.add("norm_bias", place, self.g * float64(norm.bias))
         g = self.g * (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)) / divisor(square, norm)

@@ -31,7 +31,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block
-from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms
+from vizformer.explain.norms import divisor, is_offset, is_rms
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.rope import turn
 from vizformer.explain.step import Proof
@@ -303,7 +303,7 @@ def _onwards(
                     "no head's query is a sum of its own parts."
                 )
         centred = whole if is_rms(norm) else whole - whole.mean()
-        square = (centred**2).sum(keepdims=True) / (len(whole) - (1 if is_deviation(norm) else 0))
+        square = (centred**2).mean(keepdims=True)
         scale = (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0))[own] / divisor(square, norm)
         matrix = (matrix if is_rms(norm) else matrix - 1.0 / len(projected)) * scale
         if isinstance(norm, nn.LayerNorm):

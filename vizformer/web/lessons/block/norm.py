@@ -24,7 +24,7 @@ GAMMAS = tuple(step / 4 for step in range(-4, 13))
 BETAS = tuple(step / 4 for step in range(-12, 13))
 SHOWN = 6  # columns of the small tables
 NORMS = {"layer": "LayerNorm", "rms": "RMSNorm", "batch": "BatchNorm"}
-DIVIDED = {"rms_norm": "÷ √(ρ + ε)", "deviation_norm": "÷ (σ + ε)", "layer_norm": "÷ √(σ² + ε)"}
+DIVIDED = {"rms_norm": "÷ √(ρ + ε)", "layer_norm": "÷ √(σ² + ε)"}
 
 
 @cached
@@ -127,7 +127,7 @@ def _numbers(subject: Subject, place: Place, found: NormNumbers) -> None:
 def _formula(found: NormNumbers, norm: str) -> None:
     d, eps, x0, result = len(found.row), *map(latex.number, (found.eps, found.row[0], found.result[0]))
     gamma, beta, mean = map(latex.factor, (found.gamma[0], found.beta[0], found.mean))
-    variance, deviation = latex.number(found.variance), latex.number(found.variance**0.5)
+    variance = latex.number(found.variance)
     if norm == "rms_norm":
         symbols = r"x'_m = \gamma_m \frac{x_m}{\sqrt{\rho + \epsilon}}, \qquad \rho = \frac{1}{d} \sum_m x_m^2"
         live = [
@@ -136,26 +136,20 @@ def _formula(found: NormNumbers, norm: str) -> None:
         ]
         code = "rho = (x ** 2).mean()\nresult = gamma * x / torch.sqrt(rho + eps)"
     else:
-        by_hand = norm == "deviation_norm"
-        below, over = (r"\sigma + \epsilon", "d - 1") if by_hand else (r"\sqrt{\sigma^2 + \epsilon}", "d")
-        spread = rf"\sigma &= {deviation}" if by_hand else rf"\sigma^2 &= {variance}"
-        divided = f"{deviation} + {eps}" if by_hand else rf"\sqrt{{{variance} + {eps}}}"
-        line, root = (
-            ("std = x.std()  # divided by d - 1, as this norm was written by hand", "(std + eps)")
-            if by_hand
-            else ("variance = x.var(correction=0)  # divided by d, not by d - 1", "torch.sqrt(variance + eps)")
-        )
         symbols = (
-            rf"\begin{{aligned}} x'_m &= \gamma_m \frac{{x_m - \mu}}{{{below}}} + \beta_m \\ "
+            r"\begin{aligned} x'_m &= \gamma_m \frac{x_m - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta_m \\ "
             r"\mu &= \tfrac{1}{d} \textstyle\sum_m x_m, \quad "
-            rf"\sigma^2 = \tfrac{{1}}{{{over}}} \textstyle\sum_m (x_m - \mu)^2 \end{{aligned}}"
+            r"\sigma^2 = \tfrac{1}{d} \textstyle\sum_m (x_m - \mu)^2 \end{aligned}"
         )
         live = [
             rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) \\ &= {latex.number(found.mean)}",
-            spread,
-            rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {mean}}}{{{divided}}} + {beta} \\ &= {result}",
+            rf"\sigma^2 &= {variance}",
+            rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {mean}}}{{\sqrt{{{variance} + {eps}}}}} + {beta} \\ &= {result}",
         ]
-        code = f"mean = x.mean()\n{line}\nresult = gamma * (x - mean) / {root} + beta"
+        code = (
+            "mean = x.mean()\nvariance = x.var(correction=0)  # divided by d, not by d - 1\n"
+            "result = gamma * (x - mean) / torch.sqrt(variance + eps) + beta"
+        )
     lesson.formula(
         symbols,
         live=r"\begin{aligned} " + r" \\ ".join(live) + r" \end{aligned}",

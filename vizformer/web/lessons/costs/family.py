@@ -92,7 +92,7 @@ def times(subject: Subject) -> lesson.Number:
 
 
 def _options(config: ModelConfig) -> tuple[str, ...]:
-    norm = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": lab.text("by_hand")}[config.norm]
+    norm = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}[config.norm]
     activation = ACTIVATION_NAMES[config.activation]
     gated = {"silu": "SwiGLU", "gelu": "GEGLU", "gelu_tanh": "GEGLU"}.get(config.activation, activation)
     g, h = config.kv_heads, config.n_heads

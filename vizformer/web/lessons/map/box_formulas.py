@@ -86,8 +86,6 @@ def formula(box: Box, config: ModelConfig) -> str:
         if config.norm == "rms_norm":
             scale = "(1 + w)" if config.norm_offset else "w"
             return rf"\frac{{x}}{{\sqrt{{\operatorname{{mean}}(x^2) + \epsilon}}}} \odot {scale}"
-        if config.norm == "deviation_norm":
-            return r"\frac{x - \operatorname{mean}(x)}{\operatorname{std}(x) + \epsilon} \odot w + b"
         return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
     if box.kind == "feedforward":
         return _feedforward(config)
