@@ -281,7 +281,7 @@ def test_numbers_set_by_hand_are_a_term_of_their_own():
 
 def test_a_wrong_term_would_be_found():
     """The proof is no tautology: with another W_O it fails."""
-    checkpoint, trace = traced("pre, tied")
+    checkpoint, trace = made("pre, tied")
     with torch.no_grad():
         checkpoint.model.decoder.layers[1].self_attention.W_O.weight[0] += 1.0
     assert not logit_attribution(checkpoint, trace, 2, 9).proof.holds
