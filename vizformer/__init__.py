@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from vizformer.model import Transformer as Transformer
     from vizformer.model.trace_file import open_trace as open_trace
     from vizformer.model.trace_file import save_trace as save_trace
+    from vizformer.recorder import HeadEdit as HeadEdit
+    from vizformer.recorder import StreamEdit as StreamEdit
+    from vizformer.recorder import record as record
+    from vizformer.recorder import recording as recording
 
 __getattr__, __dir__, __all__ = lazy.names(__name__, __file__)
 __all__ += ["__version__"]

@@ -4,6 +4,7 @@ vf.view(checkpoint.trace("..."), kind="cross") # every layer and head
 vf.view("trace.safetensors", kind="cross")     # the same of a trace that was saved (`trace.save`); of a .npz too
 vf.view(trace, site="decoder.2.cross")         # the heads of one layer; trace["decoder.2.cross"] does the same
 vf.view(trace, site="decoder.2.pre")           # the stream at a site, as a table
+vf.view(vf.record(model, ids))                 # what any PyTorch model's attention computed
 vf.view(outputs, tokens)                       # the output of a model of transformers, or of its generate()
 vf.view(outputs.attentions, tokens)            # a list with an array for each layer
 vf.view(array, tokens, first_axis="layers")    # [layers, heads, n, n]; "texts" where the first axis is a batch's
@@ -28,13 +29,15 @@ from vizformer.analysis.heads.attention_arrays import (
 )
 from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.analysis.heads.attention_outputs import collect
+from vizformer.analysis.heads.recorded_numbers import RecordedNumbers, recorded_heads
 from vizformer.components import attention, lines, matrix, reading
 from vizformer.components._mount import Html
 from vizformer.components.contract import Heads, Numbers
 from vizformer.errors import TraceError
-from vizformer.messages import Message
+from vizformer.messages import N_, Message
 from vizformer.model import AttentionRecord, Trace
 from vizformer.model.trace_file import is_trace, open_trace
+from vizformer.recorder import RecordedAttention, RecordedTrace
 
 MOST_BYTES = (
     60_000_000  # of numbers in a file; of a larger one it has small maps and one head, or the lines of one layer
@@ -154,6 +157,7 @@ def view(
             The output of a model (`outputs.attentions` of transformers, and of its decoder), or of `generate()`, whose
             steps are joined. Or a `Trace`, one attention call of it (`trace[site]`), or the path of a file: of a trace
             that was saved, or of arrays (.npz, .npy, .safetensors, .json).
+            Or what `vf.record` hands back, or one attention call of it.
         tokens: the label of each query, and of each key where `key_tokens` are not given. A trace brings its own.
         kind: of attention, or the name of an array, where there are several; without it the cross-attention of a trace,
             and of arrays all, one below the other.
@@ -172,6 +176,8 @@ def view(
             raise TraceError("There is no file {path}.", path=str(source)[:200])
         if is_trace(source):
             source = open_trace(source)  # not read as a whole, as arrays are
+    if isinstance(source, RecordedTrace | RecordedAttention):
+        return _of_recorded(source, tokens, key_tokens, kind, site, picture)
     if isinstance(source, Trace | AttentionRecord):
         return _of_trace(source, tokens, key_tokens, kind, site, picture)
     given = Tokens(tuple(map(str, tokens)), tuple(map(str, key_tokens)))
@@ -253,6 +259,40 @@ def _of_trace(
     caption += [" … ".join(dict.fromkeys((sites[0], sites[-1])))]
     layers = [int(one.split(".")[1]) for one in sites]
     return AttentionView(heads, queries, keys, picture, _joined(caption, assumed), layers)
+
+
+def _of_recorded(
+    source: RecordedTrace | RecordedAttention,
+    tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    kind: str | None,
+    site: str,
+    picture: Picture,
+) -> AttentionView | StreamView:
+    """Of several runs the last, which the notes say; and what the recorder could not follow."""
+    notes: list[Message] = []
+    caption: list[str] = []
+    sites: tuple[str, ...]
+    if isinstance(source, RecordedAttention):
+        heads, sites = recorded_heads([source]), (source.site,)
+    else:
+        if (runs := source.n_runs) > 1:
+            notes.append(N_("Run {n} of {n}: the last.", n=runs))
+            source = source.run(runs - 1)
+        if not source.sites:
+            raise TraceError("No attention was recorded. {escaped}", escaped=source.escaped or "")
+        notes += source.escaped
+        numbers, caption = RecordedNumbers(source), [source.model_name]
+        if site in numbers.streams and site not in source.sites:
+            return StreamView(numbers, site, _joined([*caption, site], ()))
+        if site:
+            heads, sites = recorded_heads([source[site]]), (site,)
+        else:
+            kind = kind or next((one for one in numbers.kinds if " cross" in one), numbers.kinds[0])
+            heads, sites = numbers.heads(kind), numbers.sites(kind)
+    queries, keys = labels(*heads.shape[2:], tokens or heads.query_tokens, key_tokens or heads.key_tokens)
+    caption.append(" … ".join(dict.fromkeys((sites[0], sites[-1]))))
+    return AttentionView(heads, queries, keys, picture, _joined(caption, ()), notes=tuple(notes))
 
 
 def _joined(caption: Sequence[str], assumed: Sequence[str]) -> str:

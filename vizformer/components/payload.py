@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT_BYTES = 6_000_000
-REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted", 6: "left out"}
+REASONS = {0: "visible", 1: "padding", 2: "future", 3: "window", 4: "painted", 6: "left out", 7: "masked by the model"}
 """Why a query may not see a key: the codes of the uint8 map of reasons."""
 
 

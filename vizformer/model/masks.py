@@ -25,6 +25,7 @@ class Reason(IntEnum):
     PAINTED = 4  # blocked by hand
     NOT_CHOSEN = 5  # of a sparse mask: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
     LEFT_OUT = 6  # of the pictures, not of the model (`vizformer.analysis.without_keys`)
+    OF_THE_MODEL = 7  # of a recorded model, whose mask does not say why (`vizformer.recorder.reasons`)
 
 
 @dataclass(frozen=True)

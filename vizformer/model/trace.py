@@ -109,6 +109,11 @@ class Trace:
             raise TraceError("This trace is empty: pass it to a forward first, as model(ids, trace=trace).")
         return self._logits
 
+    @property
+    def has_no_logits(self) -> bool:
+        """Of a recorded model that hands none back (`vizformer.recorder`)."""
+        return self._logits is None and bool(self._records)
+
     def with_records(self, records: Mapping[str, AttentionRecord]) -> "Trace":
         """The same trace with other attention calls in the place of those of the same sites."""
         return replace(self, _records=self._records | dict(records))

@@ -81,7 +81,7 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
                 found[f"{site}.{name}"] = tensor
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
-    return {**found, "logits": trace.logits}
+    return found if trace.has_no_logits else {**found, "logits": trace.logits}
 
 
 def is_trace(path: str | Path) -> bool:
@@ -125,7 +125,7 @@ def open_trace(path: str | Path) -> Trace:
         if (known_tokens := labels.get(name.partition(".")[0])) and len(x) != len(known_tokens):
             file.refuse(N_("{name} has {n} rows for {tokens} tokens", name=name, n=len(x), tokens=len(known_tokens)))
     about = {name: shown(value, 400) for name, value in file.about.items() if name not in _OURS and "." not in name}
-    return Trace(tokens, None, assumed, about, None, records, residuals, file.tensor("logits", 2))
+    return Trace(tokens, None, assumed, about, None, records, residuals, file.logits())
 
 
 _OURS = ("format", "scales", "score_caps", "streams", "assumed")
@@ -180,6 +180,10 @@ class _Opened:
             for text in ("text", "piece"):
                 token[text] = token[text].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return tuple(Token(**token) for token in found)
+
+    def logits(self) -> Tensor | None:
+        """None of a recorded model that has none."""
+        return self.tensor("logits", 2) if "logits" in self._names or "recorded" not in self.about else None
 
     def tensor(self, name: str, sides: int) -> Tensor:
         """A tensor of numbers with so many sides, none of them 0; not read yet."""

@@ -1,0 +1,170 @@
+"""Several threads run one model at once: every number equals that of the run alone."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+
+import vizformer as vf
+from tests.recorder.hand_written import GPT, KINDS, ids
+from vizformer import HeadEdit, StreamEdit
+from vizformer.errors import TraceError
+
+
+def numbers(trace):
+    found = [trace.output]
+    for one in trace.attention:
+        found += [one.q, one.k, one.v, one.maps(), *(one.z(head) for head in range(one.n_heads))]
+    return found + [trace.residual(name) for name in trace.streams]
+
+
+def encoder():
+    torch.manual_seed(1)
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 24, batch_first=True), 2).eval()
+
+
+def numbered(seed):
+    return ids(2, 7, seed)
+
+
+def drawn(seed):
+    return torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(seed))
+
+
+MODELS = {
+    "gpt": (GPT, numbered, "h.0.attn", "h.0"),
+    "fused": (lambda: GPT(KINDS["Sdpa"]), numbered, "h.0.attn", "h.0"),
+    "torch": (encoder, drawn, "layers.0.self_attn", "layers.0"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_eight_threads_record_edit_and_run_plainly(name):
+    make, given, site, block = MODELS[name]
+    model = make()
+    vf.record(model, given(0))  # from here on it has its hooks
+
+    def plain(seed):
+        with torch.no_grad():
+            return [model(given(seed))]
+
+    def recorded(seed):
+        return numbers(vf.record(model, given(seed)))
+
+    def edited(seed):
+        edits = [HeadEdit(site, [seed % 4], z=0.0), StreamEdit(block, lambda x: x * 1.5)]
+        with torch.no_grad(), vf.recording(model, edits=edits) as trace:
+            model(given(seed))
+        return numbers(trace)
+
+    works = [plain, recorded, edited]
+    alone = {(work, seed): work(seed) for work in works for seed in range(4)}
+    start, runs = threading.Barrier(8), 40
+
+    def visitor(number):
+        wrong = 0
+        start.wait()
+        for turn in range(runs):
+            work, seed = works[(number + turn) % 3], (number * 7 + turn) % 4
+            found = work(seed)
+            wrong += not all(torch.equal(*pair) for pair in zip(found, alone[work, seed], strict=True))
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(visitor, range(8))) == [0] * 8
+
+
+def test_a_recording_hears_nothing_of_the_same_model_in_another_thread():
+    """The first failure of a sketch: points of the stream of somebody else's run."""
+    model = GPT()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def other():
+        inside.wait(10)
+        with torch.no_grad():
+            model(ids(3, 5, seed=9))
+        go_on.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with torch.no_grad(), vf.recording(model) as trace:
+        x = model.wte(ids()) + model.wpe(torch.arange(7))
+        x = model.h[0](x)
+        inside.set()
+        go_on.wait(10)
+        model.h[1](x)
+    thread.join()
+    assert [point.name for point in trace.points] == ["h", "h.0", "h.1"]
+    assert len(trace.calls) == 2
+
+
+def test_a_plain_run_goes_on_while_recordings_begin_and_end():
+    """The second: hooks that were taken off while another thread ran them."""
+    model, stop, failed = encoder(), threading.Event(), []
+    x = torch.randn(1, 5, 16)
+
+    def other():
+        try:
+            with torch.no_grad():
+                while not stop.is_set():
+                    model(x)
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    for _ in range(30):
+        assert len(vf.record(model, x).calls) == 2
+    stop.set()
+    thread.join()
+    assert not failed
+
+
+def test_nothing_of_the_process_or_the_model_is_switched():
+    """The third: a fast path that stayed off, and whatever else belongs to everybody."""
+    import torch._dynamo.eval_frame as frame
+    import torch.nn.functional as F
+
+    model = GPT()
+    before = (
+        torch.backends.mha.get_fastpath_enabled(),
+        frame._stance,
+        F.multi_head_attention_forward,
+        dict(vars(model)),
+    )
+    with vf.recording(model):
+        model(ids())
+        within = (torch.backends.mha.get_fastpath_enabled(), frame._stance, F.multi_head_attention_forward)
+    assert within == before[:3]
+    after = (torch.backends.mha.get_fastpath_enabled(), frame._stance, F.multi_head_attention_forward)
+    assert after == before[:3]
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    for _ in range(3):
+        vf.record(model, ids())
+    assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
+    assert set(hooks) == {2}
+
+
+def test_an_edit_ends_with_its_recording():
+    model = GPT()
+    alone = vf.record(model, ids()).output
+    with torch.no_grad(), vf.recording(model, edits=[HeadEdit("h.0.attn", z=0.0)]):
+        assert not torch.equal(model(ids()), alone)
+    with torch.no_grad():
+        assert torch.equal(model(ids()), alone)
+
+
+def test_a_model_that_raises_leaves_the_thread_ready():
+    model = GPT()
+    with pytest.raises(IndexError):
+        vf.record(model, torch.tensor([[999]]))
+    assert vf.record(model, ids()).n_runs == 1
+
+
+def test_recordings_do_not_nest():
+    model = GPT()
+    with vf.recording(model), pytest.raises(TraceError, match="records already"), vf.recording(GPT()):
+        pass
+    assert vf.record(model, ids()).sites

@@ -1,0 +1,69 @@
+"""Any PyTorch model's attention, recorded while its own code runs.
+
+    trace = vf.record(model, ids)                              # everything after the model goes to its forward
+    with vf.recording(model, tokens=tokens) as trace:          # around anything, also a generation
+        model.generate(ids)
+    trace["transformer.h.0.attn"].pattern(3)
+
+record, recording   here
+the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
+what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
+what is set, tried  edits
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from vizformer.errors import TraceError
+from vizformer.recorder.edits import HeadEdit, StreamEdit
+from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
+from vizformer.recorder.recorder import Recorder
+
+
+def record(model: nn.Module, *args: Any, **kwargs: Any) -> RecordedTrace:
+    """Runs `model(*args, **kwargs)` once and hands back what its attention computed; without gradients.
+
+    Raises:
+        TraceError: dropout on attention weights (call `model.eval()`), a compiled model, a run within torch.func; a thread
+            that records already.
+    """
+    with torch.no_grad(), recording(model) as trace:
+        model(*args, **kwargs)
+    return trace
+
+
+@contextmanager
+def recording(
+    model: nn.Module,
+    *,
+    tokens: Sequence[str] = (),
+    target_tokens: Sequence[str] = (),
+    batch: int | None = None,
+    edits: Sequence[HeadEdit | StreamEdit] = (),
+) -> Iterator[RecordedTrace]:
+    """Records every forward of a model in this thread within the block; what else runs it meanwhile is left alone.
+
+    Args:
+        tokens, target_tokens: the labels of the tokens of the first stack of blocks, and of the second.
+        batch: how many texts go in at once. Without it this is read off the first input, [batch, n, ...], or
+            [n, batch, ...] where the first side is as long as there are queries and the second is not.
+        edits: what is set by hand.
+
+    Raises:
+        TraceError: as `record`; at the end, edits that met nothing.
+    """
+    if not isinstance(model, nn.Module):
+        raise TraceError("{kind} is no torch.nn.Module: only those are recorded.", kind=type(model).__name__)
+    trace = RecordedTrace(tokens=tuple(map(str, tokens)), target_tokens=tuple(map(str, target_tokens)))
+    recorder = Recorder(model, edits, batch)
+    trace.calls, trace.points = recorder.calls, recorder.points
+    trace.model_name, trace.stacks = type(model).__name__, tuple(recorder.stacks)
+    try:
+        with recorder:
+            yield trace
+    finally:
+        trace.escaped, trace.output = tuple(recorder.escaped.values()), recorder.output

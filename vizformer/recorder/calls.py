@@ -1,0 +1,163 @@
+"""One attention call as a recorder keeps it: which numbers are queries, keys, values and what the code made of them."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vizformer.recorder.chain import Node, replay
+from vizformer.recorder.growing_rows import Part
+
+
+class Layout:
+    """Which dimensions of the product with v are batch and heads, queries, keys, features: read off its labels."""
+
+    def __init__(self, p: str, v: str, z: str) -> None:
+        self.p, self.v, self.z = p, v, z
+        keys = [c for c in p if c in v and c not in z]
+        queries = [c for c in p if c in z and c not in v][-1:]  # of several the first are groups of heads
+        features = [c for c in v if c in z and c not in p]
+        self.whole = len(keys) == 1 == len(queries) == len(features)
+        if self.whole:
+            self.lead = [c for c in p if c not in keys + queries]
+            self.key, self.query, self.feature = keys[0], queries[0], features[0]
+            self.whole = all(c in z for c in self.lead)
+
+    def of_p(self, x: Tensor) -> Tensor:
+        return x.permute([self.p.index(c) for c in (*self.lead, self.query, self.key)])
+
+    def of_z(self, x: Tensor) -> Tensor:
+        return x.permute([self.z.index(c) for c in (*self.lead, self.query, self.feature)])
+
+    def back_p(self, x: Tensor) -> Tensor:
+        order = [*self.lead, self.query, self.key]
+        return x.permute([order.index(c) for c in self.p])
+
+    def back_z(self, x: Tensor) -> Tensor:
+        order = [*self.lead, self.query, self.feature]
+        return x.permute([order.index(c) for c in self.z])
+
+
+@dataclass(eq=False)
+class Operand:
+    """Queries, keys or values of a call: a tensor, and where in it each head of the map finds its own.
+
+    Attributes:
+        part: the numbers, in whatever order of dimensions.
+        labels: of its dimensions, a letter each.
+        lead: those of the map's batch and heads, some of which it may lack.
+        row, column: the letters of its rows and of its features.
+    """
+
+    part: Part
+    labels: str
+    lead: list[str]
+    row: str
+    column: str
+    repeat: int = 1  # of the last of its leading dimensions: heads in a row share its numbers
+
+    @cached_property
+    def own(self) -> list[str]:
+        return [c for c in self.labels if c not in (self.row, self.column)]
+
+    def flat(self) -> Tensor:
+        """[own batch and heads, rows, features]"""
+        x = self.part.tensor
+        x = x.permute([self.labels.index(c) for c in (*self.own, self.row, self.column)])
+        return x.reshape(-1, *x.shape[-2:])
+
+    def where(self, shape: tuple[int, ...]) -> Tensor | None:
+        """For each of the map's batch and heads, of this shape, the number of the row of `flat`; None where that is lost."""
+        sizes = [self.part.tensor.shape[self.labels.index(c)] for c in self.own]
+        at = torch.arange(max(1, torch.Size(sizes).numel())).reshape(sizes)
+        if self.repeat > 1:
+            at = at.repeat_interleave(self.repeat, -1)
+        extra = [c for c in self.own if c not in self.lead]
+        if extra:
+            return None
+        at = at.permute([self.own.index(c) for c in self.lead if c in self.own])
+        for i, c in enumerate(self.lead):
+            if c not in self.own:
+                at = at.unsqueeze(i)
+        try:
+            if at.dim() == len(shape):
+                return at.expand(shape)
+            return at.reshape(shape)
+        except RuntimeError:
+            return at.reshape(shape) if at.numel() == torch.Size(shape).numel() else None
+
+
+@dataclass(eq=False)
+class Call:
+    """One attention call of one run.
+
+    Attributes:
+        site: the name of the module whose code attends.
+        call: how many times the site had attended in this forward before.
+        stack, block: the list of repeated blocks that it lies in, and which of them; "" and -1 outside of all.
+        keys_of: the stack whose tokens are the keys.
+        batch: how many texts, as far as they are known.
+        kind: "sdpa", "softmax", "exp", "relu" or "sigmoid".
+        lead: the shape of the map's batch and heads.
+    """
+
+    site: str
+    forward: int
+    call: int
+    stack: str
+    block: int
+    keys_of: str
+    batch: int
+    kind: str
+    lead: tuple[int, ...]
+    q: Operand | None
+    k: Operand | None
+    v: Operand
+    node: Node | None = None
+    best: Node | None = None  # the product of these queries and keys
+    layout: Layout | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    z: Tensor | None = None  # [batch and heads, n_q, d_value]
+    group: "list[Call] | None" = None  # calls whose z are put side by side: the heads of one attention
+    n_q: int = 0
+
+    def maps(self, dtype: torch.dtype | None = None) -> Tensor:
+        """[batch and heads, n_q, n_k], computed by the calls that ran."""
+        if self.node is not None:
+            assert self.layout is not None
+            p = self.layout.of_p(replay(self.node, dtype))
+            return p.reshape(-1, *p.shape[-2:])
+        scores, added = self.scaled(dtype or torch.float32)
+        return torch.softmax(scores if added is None else scores + added, -1)
+
+    def scaled(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+        """Of scaled_dot_product_attention q k^T * scale, and what is added to it, [batch and heads, n_q, n_k]."""
+        assert self.q is not None
+        assert self.k is not None
+        at = self.k.where(self.lead)
+        assert at is not None
+        q, k = self.q.flat().to(dtype), self.k.flat().to(dtype)[at.reshape(-1)]
+        scale = self.options.get("scale")
+        scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+        mask = self.options.get("attn_mask")
+        if self.options.get("is_causal"):
+            mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        if mask is None:
+            return scores, None
+        if mask.dtype == torch.bool:
+            mask = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+        added = mask.to(dtype).expand(*self.lead, *scores.shape[-2:])
+        return scores, added.reshape(scores.shape)
+
+    def heads(self) -> Tensor:
+        """[batch, heads]: where in what is flat each head of each text lies."""
+        at = torch.arange(max(1, torch.Size(self.lead).numel())).reshape(self.lead)
+        if self.batch == 1 or not self.lead:
+            return at.reshape(1, -1)
+        if self.lead[0] % self.batch == 0 and (self.lead[0] == self.batch or self.batch not in self.lead):
+            return at.reshape(self.batch, -1)
+        if self.batch in self.lead:
+            return at.movedim(self.lead.index(self.batch), 0).reshape(self.batch, -1)
+        return at.reshape(1, -1)

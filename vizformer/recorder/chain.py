@@ -1,0 +1,167 @@
+"""From the product of queries and keys to the map: the calls that ran between, which run again when a map is asked for.
+
+No map is kept.  A `Node` is a tensor on that way: the call that made it, with the nodes before it in the place of their
+tensors and copies of all others (masks, biases), one copy for all calls that were handed the same tensor.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vizformer.recorder.growing_rows import Part
+from vizformer.recorder.torch_calls import changed, works_in_place
+
+
+@dataclass(eq=False)
+class Node:
+    """A tensor between the product q k^T and the product with v.
+
+    Attributes:
+        normal: "softmax", "exp", "relu" or "sigmoid" once one of these ran, None before.
+        sides: of each dimension "q", "k" or "batch"; None where a reshape lost it.
+        product: where this is a product itself, its factors a and b, their labels and those of the result.
+        source: the stacks that its numbers come from, a bit each.
+    """
+
+    func: Callable[..., Any]
+    name: str
+    args: Any
+    kwargs: Any
+    shape: tuple[int, ...]
+    before: tuple["Node", ...]
+    source: int
+    normal: str | None = None
+    pick: int | None = None  # which of several outputs
+    sides: tuple[str, ...] | None = None
+    product: "Product | None" = None
+    autocast: tuple[str, torch.dtype] | None = None
+
+
+@dataclass(eq=False)
+class Product:
+    a: Any
+    b: Any
+    of_a: str
+    of_b: str
+    of_out: str
+    versions: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A copy of a tensor, in the arguments of a node."""
+
+    tensor: Tensor = field(repr=False)
+
+
+def filled(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Arguments of a node with a tensor for each node, part and copy in them."""
+    if isinstance(value, Node | Part | Held):
+        return change(value)
+    if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
+        made = [filled(one, change) for one in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    if isinstance(value, dict):
+        return {name: filled(one, change) for name, one in value.items()}
+    if isinstance(value, slice):
+        return slice(*(filled(one, change) for one in (value.start, value.stop, value.step)))
+    return value
+
+
+def replay(node: Node, dtype: torch.dtype | None = None, given: Mapping[Node, Tensor] | None = None) -> Tensor:
+    """The numbers of a node, computed again by the calls that ran.
+
+    Args:
+        dtype: in which all of it is computed; None: as it ran.
+        given: numbers of some nodes, in the place of their own.
+    """
+    found: dict[Node, Tensor] = dict(given or {})
+
+    def cast(x: Tensor) -> Tensor:
+        return x.to(dtype) if dtype is not None and x.is_floating_point() else x
+
+    def wider(value: Any) -> Any:
+        return dtype if dtype is not None and isinstance(value, torch.dtype) and value.is_floating_point else value
+
+    def run(one: Node) -> Tensor:
+        def fill(x: Any) -> Tensor:
+            return found[x] if isinstance(x, Node) else cast(x.tensor)
+
+        args = tuple(wider(value) for value in filled(one.args, fill))
+        kwargs = {name: wider(value) for name, value in filled(one.kwargs, fill).items()}
+        if dtype is not None and one.name in ("float", "half", "bfloat16", "double", "type_as"):
+            out: Any = args[0]
+        else:
+            if works_in_place(one.func):
+                args = (args[0].clone(), *args[1:])
+            device, half = one.autocast or ("cpu", torch.bfloat16)
+            with torch.autocast(device, dtype=half) if one.autocast and dtype is None else nullcontext():
+                out = one.func(*args, **kwargs)
+            out = args[0] if one.name == "setitem" else out
+        return out if one.pick is None or isinstance(out, Tensor) else out[one.pick]  # type: ignore[no-any-return]
+
+    with torch.no_grad():
+        for one in in_order(node, found):
+            found[one] = run(one)
+    return found[node]
+
+
+def in_order(node: Node, without: Mapping[Node, Tensor] = MappingProxyType({})) -> list[Node]:
+    """The nodes before a node, and itself, each after those that it needs."""
+    done: dict[Node, None] = {}
+    todo = [(node, False)]
+    while todo:
+        one, ready = todo.pop()
+        if one in done or one in without:
+            continue
+        if ready:
+            done[one] = None
+        else:
+            todo += [(one, True), *((parent, False) for parent in one.before)]
+    return list(done)
+
+
+def products(node: Node) -> list[Node]:
+    """The products that a map comes from, nearest first."""
+    found, todo, seen = [], [node], set()
+    while todo:
+        one = todo.pop(0)
+        if one not in seen:
+            seen.add(one)
+            found += [one] if one.product else []
+            todo += one.before
+    return found
+
+
+def sides_after(name: str, args: Any, before: tuple[Node, ...], out: Tensor) -> tuple[str, ...] | None:
+    """Which dimensions are queries and keys after a call; None where that is lost."""
+    known = next((one for one in before if one.sides), None)
+    if known is None or known.sides is None:
+        return None
+    sides, shape = known.sides, known.shape
+    if name in ("transpose", "swapaxes") and len(args) == 3:
+        turned = list(sides)
+        turned[args[1]], turned[args[2]] = turned[args[2]], turned[args[1]]
+        return tuple(turned)
+    if name == "permute":
+        dims = args[1] if isinstance(args[1], tuple | list) else args[1:]
+        return tuple(sides[dim] for dim in dims) if len(dims) == len(sides) else None
+    if name in ("T", "t", "mT", "H"):
+        return (*sides[:-2], sides[-1], sides[-2]) if len(sides) == 2 or name == "mT" else None
+    if name in ("gather", "index_select", "as_strided", "roll", "take_along_dim", "movedim"):
+        return None
+    if out.dim() == len(sides) and (tuple(out.shape) == shape or name not in ("view", "reshape", "pad")):
+        return sides
+    if tuple(out.shape[-2:]) == shape[-2:] and {"q", "k"} == set(sides[-2:]):
+        return ("batch",) * (out.dim() - 2) + sides[-2:]
+    return None
+
+
+def arguments(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """Arguments of a call as a node keeps them."""
+    return changed(value, change)

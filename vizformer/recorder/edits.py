@@ -1,0 +1,48 @@
+"""What is set by hand while a model runs: z or the map of a head, or the stream at the end of a block."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+Value = Tensor | float | Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class HeadEdit:
+    """Sets z, or the map, of heads at a site; of every batch item.
+
+    Attributes:
+        site: the name of the module whose code attends, as `trace.sites` has it (of heads that are modules of their own
+            the name of one of these); None: all sites.
+        heads: counted from 0; None: all.
+        z: [n_q, d_value], a number, or a function of each head's own z; None: as the model has it.
+        pattern: [n_q, n_k], a number, or a function of each head's own map; None: as the model has it.
+    """
+
+    site: str | None
+    heads: Sequence[int] | None = None
+    z: Value | None = None
+    pattern: Value | None = None
+
+
+@dataclass(frozen=True)
+class StreamEdit:
+    """Sets what a block hands on.
+
+    Attributes:
+        block: the name of a repeated block ("transformer.h.3"), or of the list of them, for what enters the first.
+        value: a tensor of the shape of the stream, or what broadcasts to it, or a function of the stream
+            [batch, n, d_model] (in the order of dimensions that the model has).
+    """
+
+    block: str
+    value: Value
+
+
+def applied(value: Value, x: Tensor) -> Tensor:
+    """The numbers that an edit has for x, of its shape."""
+    if callable(value) and not isinstance(value, Tensor):
+        value = value(x)
+    given = value.to(x) if isinstance(value, Tensor) else x.new_tensor(value)
+    return given.expand(x.shape)

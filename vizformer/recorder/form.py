@@ -1,0 +1,161 @@
+"""What becomes of q k^T before it is a map, found by trying numbers and proved by the map that comes out.
+
+    weights = softmax(cap(scale * q k^T) + added, -inf where blocked [, sink])
+
+The calls between the product and the softmax are run again with other numbers in the place of q k^T: 0 gives what is added,
+a small number the scale, a huge one the cap.  A form counts only where it gives the map of the model's own calls, to 1e-5.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vizformer.recorder.calls import Call
+from vizformer.recorder.chain import Node, in_order, replay
+
+_BLOCKS = -1e4
+"""What is added to a score to block it is at most this."""
+
+_SMALL, _HUGE = 1e-3, 1e8
+_SAME = 1e-5  # by so much weights may differ
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Of one call; all in float64.
+
+    Attributes:
+        scale: [batch and heads], or one number for all.
+        cap: None where scores are not bent.
+        added: what is added to the scores, [batch and heads or 1, n_q, n_k], or None.
+        blocked: bool, [batch and heads or 1, n_q, n_k], or None.
+        sinks: the score of one more column, [batch and heads], or None.
+    """
+
+    scale: Tensor
+    cap: float | None
+    added: Tensor | None
+    blocked: Tensor | None
+    sinks: Tensor | None
+
+    def scores(self, product: Tensor, at: slice = slice(None)) -> Tensor:
+        """q k^T [batch and heads, n_q, n_k], as the softmax sees it, before the mask."""
+        scores = product * self.scale[at, None, None]
+        if self.cap is not None:
+            scores = self.cap * torch.tanh(scores / self.cap)
+        return scores if self.added is None else scores + _of(self.added, at)
+
+    def weights(self, product: Tensor, at: slice = slice(None)) -> Tensor:
+        scores = self.scores(product, at)
+        if self.blocked is not None:
+            scores = scores.masked_fill(_of(self.blocked, at), -torch.inf)
+        if self.sinks is None:
+            return torch.softmax(scores, -1).nan_to_num(0.0)
+        sink = self.sinks[at, None, None].expand(*scores.shape[:2], 1)
+        return torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
+
+
+def _of(x: Tensor, at: slice) -> Tensor:
+    return x if len(x) == 1 else x[at]
+
+
+def products_of(call: Call, dtype: torch.dtype = torch.float64) -> Tensor | None:
+    """q k^T of a call [batch and heads, n_q, n_k]; None where it is not known which rows meet."""
+    if call.q is None or call.k is None:
+        return None
+    found = [(one.flat().to(dtype), one.where(call.lead)) for one in (call.q, call.k)]
+    if any(at is None for _, at in found):
+        return None
+    q, k = (x[at.reshape(-1)] for x, at in found if at is not None)
+    return q @ k.mT if q.shape[-1] == k.shape[-1] else None
+
+
+def form_of(call: Call) -> Form | None:
+    """The form of a call; None where what it computes is none, or where that is not proved."""
+    product = products_of(call)
+    if product is None:
+        return None
+    found = _of_sdpa(call) if call.node is None else _of_chain(call, product)
+    if found is None:
+        return None
+    weights = call.maps(torch.float64).nan_to_num(0.0)
+    same = weights.shape == product.shape and torch.allclose(found.weights(product), weights, rtol=0, atol=_SAME)
+    return found if same else None
+
+
+def _of_sdpa(call: Call) -> Form:
+    assert call.q is not None
+    _, added = call.scaled(torch.float64)
+    scale = call.options.get("scale")
+    d = call.q.part.tensor.shape[call.q.labels.index(call.q.column)]
+    n = torch.Size(call.lead).numel()
+    every = torch.full((n,), d**-0.5 if scale is None else float(scale), dtype=torch.float64)
+    return Form(every, None, *_split(added), None)
+
+
+def _of_chain(call: Call, product: Tensor) -> Form | None:
+    assert call.node is not None
+    nodes = in_order(call.node)
+    normal = [one for one in nodes if one.name in ("softmax", "exp") and all(b.normal is None for b in one.before)]
+    best = call.best
+    if len(normal) != 1 or best is None or len(normal[0].before) != 1:
+        return None
+    entry = normal[0].before[0]
+
+    def tried(value: float) -> tuple[Tensor, Tensor | None] | None:
+        given = _added(best, torch.full(best.shape, value, dtype=torch.float64, device=product.device))
+        return _placed(call, replay(entry, torch.float64, {best: given}), product.shape)
+
+    parts = [tried(value) for value in (0.0, _SMALL, _HUGE)]
+    if any(part is None for part in parts):
+        return None
+    (zero, sinks), (small, _), (huge, _) = parts  # type: ignore[misc]
+    if sinks is not None:
+        shift = sinks - sinks[:, :1]  # what was taken off each row, as its largest score
+        zero, small, huge, sinks = zero - shift, small - shift, huge - shift, sinks[:, 0, 0]
+    open_ = zero > _BLOCKS
+    slope = torch.where(open_, (small - zero) / _SMALL, torch.nan)
+    scale = slope.flatten(1).nanmedian(1).values.nan_to_num(1.0)
+    if not torch.allclose(slope[open_], scale[:, None, None].expand_as(slope)[open_], rtol=1e-4, atol=1e-9):
+        return None
+    reach = (huge - zero)[open_]
+    cap = float(reach.median()) if reach.numel() and float(reach.median()) < 0.5 * _HUGE * float(scale.max()) else None
+    return Form(scale, cap, *_split(zero), sinks)
+
+
+def _added(best: Node, product: Tensor) -> Tensor:
+    """What a product's call makes of the product itself: baddbmm adds something to it."""
+    if best.name != "baddbmm":
+        return product
+    added = best.kwargs.get("input", best.args[0] if best.args else None)
+    beta, alpha = best.kwargs.get("beta", 1), best.kwargs.get("alpha", 1)
+    product = alpha * product
+    return product if beta == 0 else product + beta * added.tensor.to(product)
+
+
+def _placed(call: Call, scores: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor | None] | None:
+    """Scores as [batch and heads, n_q, n_k], and a column behind them."""
+    assert call.layout is not None
+    n_k = shape[-1]
+    if scores.dim() == len(call.layout.p):
+        scores = call.layout.of_p(scores)
+    if scores.shape[-2] != shape[-2] or scores.shape[-1] not in (n_k, n_k + 1):
+        return None
+    scores = scores.reshape(-1, *scores.shape[-2:])
+    if len(scores) != shape[0]:
+        return None
+    return scores[..., :n_k], scores[..., n_k:] if scores.shape[-1] > n_k else None
+
+
+def _split(added: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """What is added, and what is blocked, each once where all heads have the same."""
+    if added is None:
+        return None, None
+    blocked = added <= _BLOCKS
+    added = added.masked_fill(blocked, 0.0)
+    return _once(added) if bool(added.any()) else None, _once(blocked) if bool(blocked.any()) else None
+
+
+def _once(x: Tensor) -> Tensor:
+    return x[:1] if torch.equal(x, x[:1].expand_as(x)) else x

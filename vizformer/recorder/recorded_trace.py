@@ -1,0 +1,448 @@
+"""A recorded run: the attention calls by the names of their modules, and the stream at the ends of the blocks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vizformer.errors import TraceError
+from vizformer.messages import Message
+from vizformer.model.records import AttentionRecord, picture
+from vizformer.recorder.as_trace import app_trace, record_of
+from vizformer.recorder.calls import Call, Operand
+from vizformer.recorder.form import Form, form_of, products_of
+from vizformer.recorder.recorder import Point
+
+EXACT = {torch.float64: 1e-6, torch.float32: 1e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2}
+"""By what z, computed again, may differ from the model's, as a part of the largest number of z."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordedAttention:
+    """One attention call of one text, of all its heads; with a cache the queries of all steps.
+
+    Attributes:
+        site: the name of the module whose code attends.
+        steps: for each step the calls whose heads stand side by side; most have one of one.
+        item: which text of the batch.
+        tokens: the labels of queries and keys; empty where none were given.
+    """
+
+    site: str
+    steps: tuple[tuple[Call, ...], ...]
+    item: int = 0
+    tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def __repr__(self) -> str:
+        return f"<RecordedAttention {self.site}: {self.n_heads} heads, {self.n_q} queries, {self.n_k} keys>"
+
+    @cached_property
+    def _where(self) -> list[tuple[int, int]]:
+        """Of each head which of the calls side by side has it, and where in what is flat there."""
+        found = []
+        for number, call in enumerate(self.steps[0]):
+            heads = call.heads()
+            if not 0 <= self.item < len(heads):
+                raise TraceError("There is no text {item}: choose 0 to {last}.", item=self.item, last=len(heads) - 1)
+            found += [(number, int(at)) for at in heads[self.item]]
+        return found
+
+    @property
+    def n_heads(self) -> int:
+        return len(self._where)
+
+    @property
+    def n_q(self) -> int:
+        return sum(step[0].n_q for step in self.steps)
+
+    @cached_property
+    def n_k(self) -> int:
+        v = self.steps[-1][0].v
+        return v.part.tensor.shape[v.labels.index(v.row)]
+
+    @property
+    def stack(self) -> str:
+        """The name of the list of blocks that it lies in."""
+        return self.steps[0][0].stack
+
+    @property
+    def is_cross(self) -> bool:
+        """Whether its keys are tokens of another stack than its queries."""
+        return self.steps[0][0].keys_of != self.stack
+
+    def check(self, head: int) -> None:
+        """Raises TraceError where there is no such head."""
+        if not 0 <= head < self.n_heads:
+            raise TraceError(
+                "There is no head {head} at {site}: choose 0 to {last}.",
+                head=head,
+                site=self.site,
+                last=self.n_heads - 1,
+            )
+
+    @property
+    def q(self) -> Float[Tensor, "n_heads n_q d_head"]:
+        """The queries, as the product with the keys received them.
+
+        Raises:
+            TraceError: where it is not known which rows of the product are whose; so `k` and `scores`.
+        """
+        return torch.cat([self._operand(number, "q") for number in range(len(self.steps))], 1)
+
+    @property
+    def k(self) -> Float[Tensor, "n_heads n_k d_head"]:
+        """The keys, a row of each head also where heads share them."""
+        return self._operand(len(self.steps) - 1, "k")
+
+    @property
+    def v(self) -> Float[Tensor, "n_heads n_k d_value"]:
+        """The values, as the product with the map received them."""
+        return self._operand(len(self.steps) - 1, "v")
+
+    def _operand(self, step: int, name: str) -> Tensor:
+        found = []
+        for number, at in self._where:
+            call = self.steps[step][number]
+            operand: Operand | None = getattr(call, name)
+            where = None if operand is None else operand.where(call.lead)
+            if operand is None or where is None:
+                raise TraceError(
+                    "It is not known which rows are the queries and keys of a head at {site}.", site=self.site
+                )
+            found.append(operand.flat()[int(where.reshape(-1)[at])])
+        return torch.stack(found)
+
+    def maps(self) -> Float[Tensor, "n_heads n_q n_k"]:
+        """The maps of all heads, computed again by the calls that ran; 0 for keys that a step did not have yet."""
+        rows = []
+        for step in self.steps:
+            own = [call.maps() for call in step]
+            p = torch.stack([own[number][at] for number, at in self._where])
+            rows.append(torch.nn.functional.pad(p, (0, self.n_k - p.shape[-1])))
+        return torch.cat(rows, 1)
+
+    def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
+        """What multiplies v in a head. Of a softmax each row sums to 1, less the share of a sink.
+
+        Raises:
+            TraceError: no such head.
+        """
+        self.check(head)
+        return self.maps()[head]
+
+    def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
+        """pattern @ v of a head, as the model had it.
+
+        Raises:
+            TraceError: no such head.
+        """
+        self.check(head)
+        number, at = self._where[head]
+        return torch.cat([step[number].z[at] for step in self.steps])  # type: ignore[index]
+
+    def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
+        """What the softmax sees before the mask: q k^T * scale, bent where there is a cap, with what is added for positions.
+
+        Raises:
+            TraceError: no such head; a map that is no softmax of such scores (`form`).
+        """
+        self.check(head)
+        if len(self.steps) > 1:
+            raise TraceError("Scores are of one run: choose it by trace.runs({site!r}).", site=self.site)
+        number, at = self._where[head]
+        form, product = self.forms[0][number], products_of(self.steps[0][number])
+        if form is None or product is None:
+            raise TraceError(
+                "The map at {site} is no softmax of scaled products alone: it has weights, but no scores.",
+                site=self.site,
+            )
+        return form.scores(product[at : at + 1], slice(at, at + 1))[0].to(self.steps[0][number].z)
+
+    @cached_property
+    def forms(self) -> tuple[tuple[Form | None, ...], ...]:
+        """Scale, cap, mask and sinks of each call, where they are found and proved (`vizformer.recorder.form`)."""
+        return tuple(tuple(form_of(call) for call in step) for step in self.steps)
+
+    @cached_property
+    def record(self) -> AttentionRecord | None:
+        """The same call as the app has those of its own models; None where it has no such form, or sinks."""
+        return record_of(self)
+
+    def error(self) -> float:
+        """How far z, computed again in float64 from q, k, v and the form, is from the model's; a part of its largest number.
+
+        Without a form the map is that of the model's own calls.
+        """
+        worst = 0.0
+        for step, forms in zip(self.steps, self.forms, strict=True):
+            for call, form in zip(step, forms, strict=True):
+                product = None if form is None else products_of(call)
+                weights = call.maps(torch.float64) if form is None or product is None else form.weights(product)
+                where = call.v.where(call.lead)
+                if where is None or call.z is None:
+                    return float("inf")
+                again = weights @ call.v.flat().double()[where.reshape(-1)]
+                z = call.z.double()
+                there = z.isfinite() & again.isfinite()
+                difference = float((again - z)[there].abs().max()) if bool(there.any()) else 0.0
+                worst = max(worst, difference / max(1e-3, float(z[there].abs().max()) if bool(there.any()) else 1.0))
+        return worst
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `error` is at most what the model's precision leaves (`EXACT`)."""
+        z = self.steps[0][0].z
+        return z is not None and self.error() <= EXACT.get(z.dtype, 1e-4)
+
+    def _repr_html_(self) -> str:
+        return picture(self)
+
+
+@dataclass(eq=False, repr=False)
+class RecordedTrace:
+    """What `vf.record` hands back; filled by the runs within `vf.recording`.
+
+    Attributes:
+        escaped: what ran that the recorder cannot follow, by name: then there may be attention that is not shown.
+        tokens, target_tokens: the labels of the first stack's tokens, and of the second's.
+        item: which text of the batch is shown.
+        output: what the last forward handed back.
+        model_name: the class of the model.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    escaped: tuple[Message, ...] = ()
+    stacks: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    target_tokens: tuple[str, ...] = ()
+    item: int = 0
+    output: Any = None
+    model_name: str = ""
+
+    def __repr__(self) -> str:
+        text = f"<RecordedTrace of {self.model_name}: {len(self.sites)} sites, {self.n_runs} runs"
+        return f"{text}, {len(self.escaped)} escaped>" if self.escaped else f"{text}>"
+
+    def with_tokens(self, tokens: Sequence[str] = (), target_tokens: Sequence[str] = ()) -> "RecordedTrace":
+        """The same with other labels, of the first stack and of the second. Calls of another length have none."""
+        return replace(self, tokens=tuple(map(str, tokens)), target_tokens=tuple(map(str, target_tokens)))
+
+    def of_item(self, item: int) -> "RecordedTrace":
+        """The same of another text of the batch, counted from 0."""
+        return replace(self, item=item)
+
+    @cached_property
+    def _entries(self) -> list[tuple[str, int, tuple[Call, ...]]]:
+        """(site, number of its call in the forward, calls side by side), in the order in which they ran."""
+        found: list[tuple[str, int, tuple[Call, ...]]] = []
+        seen: set[Call] = set()
+        counts: dict[tuple[int, str], int] = {}
+        for call in self.calls:
+            if call in seen:
+                continue
+            side = (
+                tuple(call.group) if call.group and all(one.forward == call.forward for one in call.group) else (call,)
+            )
+            seen |= set(side)
+            site = _common(one.site for one in side)
+            number = counts.get((call.forward, site), 0)
+            counts[call.forward, site] = number + 1
+            found.append((site, number, side))
+        return found
+
+    @cached_property
+    def _chains(self) -> dict[str, list[list[int]]]:
+        """Of each stack its runs, each the forwards that continue one another's keys."""
+        chains: dict[str, list[list[int]]] = {}
+        latest: dict[tuple[str, str, int], tuple[Call, ...]] = {}
+        for stack in dict.fromkeys(call.stack for call in self.calls):
+            for forward in dict.fromkeys(call.forward for call in self.calls if call.stack == stack):
+                own = [e for e in self._entries if e[2][0].stack == stack and e[2][0].forward == forward]
+                selves = [e for e in own if e[2][0].keys_of == stack]
+                goes_on = bool(selves) and all(
+                    (old := latest.get((stack, site, number))) is not None and _continues(old, side)
+                    for site, number, side in selves
+                )
+                if goes_on:
+                    chains[stack][-1].append(forward)
+                else:
+                    chains.setdefault(stack, []).append([forward])
+                latest |= {(stack, site, number): side for site, number, side in own}
+        return chains
+
+    @property
+    def n_runs(self) -> int:
+        """How often the model ran, the steps of a generation with a cache counted as one."""
+        return max(map(len, self._chains.values()), default=0)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The names of the modules whose code attends, in the order in which they ran first."""
+        return tuple(dict.fromkeys(site for site, _, _ in self._entries))
+
+    def runs(self, site: str) -> tuple[RecordedAttention, ...]:
+        """All attention calls of a site, in order.
+
+        Raises:
+            TraceError: no such site.
+        """
+        found: dict[tuple[int, int], list[tuple[Call, ...]]] = {}
+        for name, number, side in self._entries:
+            if name == site:
+                chains = self._chains[side[0].stack]
+                chain = next(at for at, forwards in enumerate(chains) if side[0].forward in forwards)
+                found.setdefault((chain, number), []).append(side)
+        if not found:
+            raise TraceError(
+                "This trace has no attention site {site!r}. It has: {known}.",
+                site=site,
+                known=", ".join(self.sites) or "-",
+            )
+        return tuple(self._attention(site, steps) for _, steps in sorted(found.items(), key=lambda one: one[0]))
+
+    def _attention(self, site: str, steps: list[tuple[Call, ...]]) -> RecordedAttention:
+        made = RecordedAttention(site, tuple(steps), self.item)
+        queries, keys = (self.labels(stack) for stack in (made.stack, steps[0][0].keys_of))
+        labels = (queries if len(queries) == made.n_q else (), keys if len(keys) == made.n_k else ())
+        return replace(made, tokens=labels)
+
+    def labels(self, stack: str) -> tuple[str, ...]:
+        """The labels of the tokens of a stack."""
+        return self.target_tokens if self.target_tokens and stack in self.stacks[1:] else self.tokens
+
+    def __getitem__(self, site: str) -> RecordedAttention:
+        found = self.runs(site)
+        if len(found) > 1:
+            raise TraceError(
+                "{site} ran {n} times: choose one of trace.runs({site!r}), or a run of all by trace.run(number).",
+                site=site,
+                n=len(found),
+            )
+        return found[0]
+
+    def run(self, number: int) -> "RecordedTrace":
+        """One run alone, counted from 0.
+
+        Raises:
+            TraceError: no such run.
+        """
+        if not 0 <= number < max(1, self.n_runs):
+            raise TraceError("There is no run {number}: choose 0 to {last}.", number=number, last=self.n_runs - 1)
+        kept = {stack: set(chains[min(number, len(chains) - 1)]) for stack, chains in self._chains.items()}
+        calls = [call for call in self.calls if call.forward in kept[call.stack]]
+        points = [one for one in self.points if one.stack not in kept or one.forward in kept[one.stack]]
+        return replace(self, calls=calls, points=points)
+
+    @property
+    def attention(self) -> tuple[RecordedAttention, ...]:
+        """All attention calls, in the order in which they ran."""
+        found: dict[tuple[str, int, int], list[tuple[Call, ...]]] = {}
+        for site, number, side in self._entries:
+            chains = self._chains[side[0].stack]
+            chain = next(at for at, forwards in enumerate(chains) if side[0].forward in forwards)
+            found.setdefault((site, number, chain), []).append(side)
+        return tuple(self._attention(site, steps) for (site, _, _), steps in found.items())
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the lists of repeated blocks (the stream as it enters) and of their blocks (as it leaves)."""
+        return tuple(dict.fromkeys(point.name for point in self.points))
+
+    def residual(self, name: str) -> Float[Tensor, "n d_model"]:
+        """The stream at the end of a block, or, by the name of their list, as it enters the first; of all steps of a cache.
+
+        Raises:
+            TraceError: no such block, several runs, or a stream that is no row of numbers a token.
+        """
+        found = [point for point in self.points if point.name == name]
+        if not found:
+            raise TraceError(
+                "This trace has no residual stream {name!r}. It has: {known}.",
+                name=name,
+                known=", ".join(self.streams) or "-",
+            )
+        if len(found) > 1 and len(self._chains.get(found[0].stack, [])) > 1:
+            raise TraceError("{name} was met in several runs: choose one by trace.run(number).", name=name)
+        batch = {call.forward: call.batch for call in self.calls}
+        parts = [self._rows(point.x, batch.get(point.forward, 1), self._n_of(point), name) for point in found]
+        return torch.cat(parts)
+
+    def _n_of(self, point: Point) -> int | None:
+        return next(
+            (call.n_q for call in self.calls if call.stack == point.stack and call.forward == point.forward), None
+        )
+
+    def _rows(self, x: Tensor, batch: int, n: int | None, name: str) -> Tensor:
+        if x.dim() == 3 and x.shape[0] == n != batch and x.shape[1] == batch:
+            return x[:, self.item]
+        if x.dim() == 3 and x.shape[0] == batch:
+            return x[self.item]
+        if x.dim() == 2 and batch == 1:
+            return x
+        raise TraceError(
+            "The stream at {name} has the shape {shape}: it has no row for each token.",
+            name=name,
+            shape=list(x.shape),
+        )
+
+    @property
+    def logits(self) -> Float[Tensor, "n vocab_size"] | None:
+        """What the last forward handed back as logits (`.logits`, "logits", or one tensor [batch, n, vocabulary])."""
+        out = self.output
+        found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", out)
+        if isinstance(found, tuple) and found:
+            found = found[0]
+        if not isinstance(found, Tensor) or not found.is_floating_point() or found.dim() not in (2, 3):
+            return None
+        return found.detach() if found.dim() == 2 else found.detach()[min(self.item, len(found) - 1)]
+
+    def as_trace(self) -> Any:
+        """The same as a `vf.Trace`, as the app has them: "encoder.0.self", "decoder.2.cross", ...
+
+        Raises:
+            TraceError: several runs, a map that is no softmax of scaled products, layers of different shapes.
+        """
+        return app_trace(self)
+
+    def save(self, path: str | Path, **about: str) -> None:
+        """Writes the run as a file that `vf.open_trace`, `vf.view` and the app read, by the names that the app has.
+
+        Args:
+            about: what else the file says of the model and of the text.
+
+        Raises:
+            TraceError: what `as_trace` raises.
+        """
+        self.as_trace().save(path, **about)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of queries, keys, values, z and stream; rows that steps share count once."""
+        rows = {one.part.rows for call in self.calls for one in (call.q, call.k, call.v) if one is not None}
+        others = [call.z for call in self.calls if call.z is not None] + [point.x for point in self.points]
+        return sum(one.nbytes for one in rows) + sum(x.nbytes for x in others)
+
+    def _repr_html_(self) -> str | None:
+        return picture(self) if self.calls else None
+
+
+def _common(names: Iterable[str]) -> str:
+    """The longest name that holds all: of "sa.heads.0" and "sa.heads.1" "sa.heads"; of one alone itself."""
+    parts = [name.split(".") for name in names]
+    same = takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))
+    return ".".join(at[0] for at in same)
+
+
+def _continues(old: tuple[Call, ...], new: tuple[Call, ...]) -> bool:
+    """Whether a call goes on with the keys and values of an earlier one, its own queries beside them."""
+    return len(old) == len(new) and all(
+        a.v.part.rows is b.v.part.rows and b.v.part.added == b.n_q and b.v.part.n == a.v.part.n + b.n_q
+        for a, b in zip(old, new, strict=True)
+    )

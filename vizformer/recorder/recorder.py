@@ -1,0 +1,662 @@
+"""What a thread's recorder hears while the author's own code runs (`torch.overrides.TorchFunctionMode`).
+
+A product of two activations starts a chain; elementwise calls and views carry it; a softmax marks it; the product that sums
+over the keys closes it: one attention call.  Parameters, and views of them, start none.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from vizformer.errors import TraceError
+from vizformer.messages import N_, Message
+from vizformer.recorder.calls import Call, Layout, Operand
+from vizformer.recorder.chain import Held, Node, Product, products, sides_after
+from vizformer.recorder.edits import HeadEdit, StreamEdit, applied
+from vizformer.recorder.growing_rows import Part
+from vizformer.recorder.hooks import here, listen
+from vizformer.recorder.torch_calls import (
+    OPENED,
+    PRODUCTS,
+    REDUCERS,
+    SDPA,
+    SILENT,
+    VIEWS,
+    changed,
+    name_of,
+    product_of,
+    tensors,
+)
+
+_WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
+_ATTENTION = ("softmax", "exp", "relu", "sigmoid")
+_FLEX = ("flex_attention", "flex_attention_hop")
+
+
+@dataclass
+class Point:
+    """The stream at the end of a block, or (block -1) at the input of the first one."""
+
+    name: str
+    stack: str
+    block: int
+    forward: int
+    x: Tensor
+
+
+@dataclass
+class _Open:
+    module: nn.Module
+    name: str
+
+
+def blocks_of(model: nn.Module) -> dict[nn.Module, tuple[str, int]]:
+    """The modules between which the stream runs: of each the list that it is in, and its place.
+
+    A list is one of modules of one class with modules of their own inside, that lies in no block of another list.
+    """
+    found: dict[nn.Module, tuple[str, int]] = {}
+    names: list[str] = []
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.ModuleList | nn.Sequential) or not len(module):
+            continue
+        inside = sum(1 for _ in module[0].modules())
+        outer = any(name.startswith(f"{block}.") for block in names)
+        if len({type(one) for one in module}) == 1 and inside > 3 and not outer and not found.keys() & set(module):
+            names += [f"{name}.{number}" for number in range(len(module))]
+            found |= {one: (name, number) for number, one in enumerate(module)}
+    return found
+
+
+class Recorder(TorchFunctionMode):
+    """Fills lists of calls and of points of the stream; of one thread, for one recording."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        edits: Sequence[HeadEdit | StreamEdit] = (),
+        batch: int | None = None,
+        heard: Callable[[str, tuple[Any, ...], dict[str, Any], Any], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self.model, self.batch, self.heard = model, batch, heard
+        self.head_edits = [one for one in edits if isinstance(one, HeadEdit)]
+        self.stream_edits = [one for one in edits if isinstance(one, StreamEdit)]
+        self.met: set[int] = set()  # numbers of edits that were made
+        self.edits = list(edits)
+        self.calls: list[Call] = []
+        self.points: list[Point] = []
+        self.forward, self.output = -1, None
+        self.escaped: dict[object, Message] = {}
+        self._names: dict[nn.Module, str] = {}
+        for name, module in model.named_modules():
+            self._names.setdefault(module, name)
+        self._blocks = blocks_of(model)
+        self._bits = {name: 1 << at for at, name in enumerate(dict.fromkeys(name for name, _ in self._blocks.values()))}
+        self._open: list[_Open] = []
+        self._tags: Any = WeakIdKeyDictionary()
+        self._z: Any = WeakIdKeyDictionary()
+        self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
+        self._own: set[int] = set()
+        self._shape: tuple[tuple[int, ...], bool] = ((), False)
+        self._batch: int | None = None
+        self._softmaxes: dict[Node, tuple[str, tuple[int, ...]]] = {}
+        self._led: set[Node] = set()
+        self._depth = 0  # it is entered once more within a function that is opened
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The names of the lists of repeated blocks."""
+        return tuple(self._bits)
+
+    # around a recording ---------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "Recorder":
+        if here.recorder is not None and here.recorder is not self:
+            raise TraceError("This thread records already: end that recording first.")
+        if here.recorder is None:
+            modules = [m for m in self._names if not isinstance(m, torch.jit.ScriptModule)]
+            for module, name in self._names.items():
+                if isinstance(module, torch.jit.ScriptModule):
+                    self.escape(("jit", name), N_("{site} is TorchScript, whose inside is not seen", site=name or "-"))
+                if type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None):
+                    raise TraceError(
+                        "{site} is compiled, so that its own code does not run: record the module that it was compiled "
+                        "from (its _orig_mod).",
+                        site=name or "-",
+                    )
+            listen(modules)
+            held = tensors([[vars(m), m._parameters, m._buffers] for m in self._names], 8)
+            self._own = {id(x) for x in held}
+            here.recorder = self
+        super().__enter__()  # type: ignore[no-untyped-call]
+        self._depth += 1
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)  # type: ignore[no-untyped-call]
+        self._depth -= 1
+        if not self._depth:
+            here.recorder = None
+            self._end(raised[0] is not None)
+
+    def _end(self, broken: bool) -> None:
+        for node, (site, shape) in self._softmaxes.items():
+            square = len(shape) > 1 and (len(shape) > 3 or shape[-1] in shape[:-1])
+            if node not in self._led and square:
+                self.escape(
+                    ("softmax", site),
+                    N_("a softmax at {site} was followed by no product with values that is known", site=site or "-"),
+                )
+        self._tags.clear()
+        self._z.clear()
+        self._copies.clear()
+        self._softmaxes.clear()
+        self._open.clear()
+        missed = [one for at, one in enumerate(self.edits) if at not in self.met]
+        if missed and not broken and self.forward >= 0:
+            names = ", ".join(str(one.site if isinstance(one, HeadEdit) else one.block) for one in missed)
+            raise TraceError(
+                "These edits met nothing: {names}. It has these sites: {sites}; and these blocks: {blocks}.",
+                names=names,
+                sites=", ".join(dict.fromkeys(call.site for call in self.calls)) or "-",
+                blocks=", ".join(dict.fromkeys(point.name for point in self.points)) or "-",
+            )
+
+    def escape(self, what: object, said: Message) -> None:
+        self.escaped.setdefault(what, said)
+
+    # modules --------------------------------------------------------------------------------------------------
+
+    def entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+        if module not in self._names or _in_backward():
+            return None
+        given = list(tensors((args, kwargs)))
+        if not self._open:
+            self.forward += 1
+            self._batch = self.batch
+            first = next((x for x in given if x.dim()), None)
+            self._shape = ((), False) if first is None else (tuple(first.shape), first.is_floating_point())
+            for x in given:
+                if x not in self._tags:
+                    self._tags[x] = 0
+        self._open.append(_Open(module, self._names[module]))
+        if module in self._blocks:
+            stack, number = self._blocks[module]
+            streams = [x for x in given if x.is_floating_point() and x.dim() > 1]
+            if not streams:
+                return None
+            x = streams[0]
+            source = self._source(x)
+            if number == 0:
+                new = self._point(stack, stack, -1, x)
+                if new is not x:
+                    self._tags[new] = source | self._bits[stack]
+                    return changed(args, lambda t: new if t is x else t), changed(
+                        kwargs, lambda t: new if t is x else t
+                    )
+            self._tags[x] = source | self._bits[stack]
+        return None
+
+    def left(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        if module not in self._names or not any(one.module is module for one in self._open):
+            return None
+        while self._open.pop().module is not module:
+            pass
+        if out is None:
+            return None
+        if self.heard is not None:
+            self.heard(self._names[module], args, kwargs, out)
+        if module in self._blocks:
+            stack, number = self._blocks[module]
+            x = next((x for x in tensors(out) if x.is_floating_point() and x.dim() > 1), None)
+            if x is not None:
+                new = self._point(self._names[module], stack, number, x)
+                if new is not x:
+                    self._tags[new] = self._source(x)
+                    out = changed(out, lambda t: new if t is x else t)
+        if not self._open:
+            self.output = out
+        return out
+
+    def _point(self, name: str, stack: str, number: int, x: Tensor) -> Tensor:
+        new = x
+        for edit in self.stream_edits:
+            if edit.block == name:
+                self.met |= {at for at, one in enumerate(self.edits) if one is edit}
+                new = applied(edit.value, new).clone()
+        self.points.append(Point(name, stack, number, self.forward, new.detach().clone()))
+        return new
+
+    def _source(self, x: Tensor) -> int:
+        tag = self._tags.get(x)
+        return tag.source if isinstance(tag, Node) else tag if isinstance(tag, int) else 0
+
+    @property
+    def _site(self) -> str:
+        return self._open[-1].name if self._open else ""
+
+    # functions ------------------------------------------------------------------------------------------------
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in OPENED:
+            with self:
+                return OPENED[func](*args, **kwargs)
+        name = name_of(func)
+        if name in SILENT or not self._open or _in_backward():
+            out = func(*args, **kwargs)
+            if not self._open and name not in SILENT:
+                for x in tensors(out, 2):
+                    if x not in self._tags:
+                        self._tags[x] = max((self._source(y) for y in tensors((args, kwargs), 3)), default=0)
+            return out
+        if name in _FLEX:
+            self.escape((name, self._site), N_("flex attention at {site} is not seen", site=self._site or "-"))
+        ins = [x for x in tensors((args, kwargs), 3) if isinstance(x, Tensor)]
+        tags = [self._tag(x, name) for x in ins]
+        nodes = tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, Node)))
+        source = 0
+        for tag in tags:
+            source |= tag.source if isinstance(tag, Node) else tag if isinstance(tag, int) else 0
+        if name in ("dropout", "dropout1d", "dropout2d", "feature_dropout", "alpha_dropout") and nodes:
+            self._refuse_dropout(args, kwargs)
+        if func is SDPA:
+            return self._sdpa(args, kwargs, source)
+        node: Node | None = None
+        if name in PRODUCTS or (name == "linear" and len(tags) > 1 and _WEIGHT not in tags[:2]):
+            out, closed, node = self._product(func, name, args, kwargs, source)
+            if closed:
+                return out
+        else:
+            out = func(*args, **kwargs)
+        made = args[0] if name == "setitem" else out
+        if node is not None:
+            self._tags[made] = node
+        elif name in PRODUCTS or name == "linear":
+            self._tags[made] = source
+        elif (nodes and (name not in REDUCERS)) or name == "softmax":
+            self._follow(func, name, args, kwargs, made, nodes, source)
+        else:
+            weight = bool(tags) and name in VIEWS and all(tag is _WEIGHT for tag in tags)
+            for x in tensors(made, 3):
+                self._tags[x] = _WEIGHT if weight else source
+        if any(x in self._z for x in ins):
+            self._follow_z(name, ins, made)
+        return out
+
+    def _tag(self, x: Tensor, name: str) -> Any:
+        tag = self._tags.get(x)
+        if tag is not None:
+            return tag
+        if isinstance(x, nn.Parameter):
+            return _WEIGHT
+        base = x._base if not x.is_inference() else None
+        if id(x) in self._own or (base is not None and (isinstance(base, nn.Parameter) or id(base) in self._own)):
+            self._tags[x] = _WEIGHT
+            return _WEIGHT
+        if x.dim() > 1 and x.is_floating_point():
+            self.escape(
+                ("tensor", self._site),
+                N_("a tensor of unknown origin at {site}, in {name}", site=self._site or "-", name=name),
+            )
+        self._tags[x] = 0
+        return 0
+
+    def _refuse_dropout(self, args: Any, kwargs: Any) -> None:
+        p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+        training = kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True))
+        if training and p:
+            raise TraceError(
+                "{site} drops attention weights at random: a map that is computed again would be another one. Call "
+                "model.eval() first.",
+                site=self._site or "-",
+            )
+
+    def _held(self, x: Tensor) -> Held:
+        """A copy of a tensor, one for all calls that are handed the same numbers."""
+        key = (x.data_ptr(), x.dtype, tuple(x.shape), x.stride(), _version(x))
+        if key not in self._copies:
+            narrow = x.detach()
+            for dim, step in enumerate(x.stride()):
+                if step == 0 and x.shape[dim] > 1:
+                    narrow = narrow.narrow(dim, 0, 1)
+            self._copies[key] = (x, Held(narrow.clone().expand(x.shape)))  # x lives on, so that its address is its own
+        return self._copies[key][1]
+
+    def _node(
+        self, func: Any, name: str, args: Any, kwargs: Any, out: Tensor, before: Any, source: int, **more: Any
+    ) -> Node:
+        device = out.device.type
+        auto = (device, torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else None
+        return Node(func, name, args, kwargs, tuple(out.shape), before, source, autocast=auto, **more)
+
+    def _follow(self, func: Any, name: str, args: Any, kwargs: Any, made: Any, nodes: Any, source: int) -> None:
+        def fill(x: Tensor) -> Any:
+            tag = self._tags.get(x)
+            return tag if isinstance(tag, Node) else self._held(x)
+
+        normal = next((node.normal for node in nodes if node.normal), None)
+        if name == "softmax" or (name in ("exp", "relu", "sigmoid") and normal is None):
+            normal = name
+        outs, many = ([made], False) if isinstance(made, Tensor) else (list(tensors(made, 2)), True)
+        if not any(x.is_floating_point() for x in outs):
+            for x in outs:
+                self._tags[x] = source
+            return
+        args, kwargs = changed(args, fill), changed(kwargs, fill)
+        for at, x in enumerate(outs):
+            if not x.is_floating_point():
+                self._tags[x] = source
+                continue
+            sides = sides_after(name, args, nodes, x)
+            node = self._node(
+                func, name, args, kwargs, x, nodes, source, normal=normal, pick=at if many else None, sides=sides
+            )
+            self._tags[x] = node
+            if name == "softmax":
+                self._softmaxes[node] = (self._site, tuple(x.shape))
+
+    def _follow_z(self, name: str, ins: list[Tensor], made: Any) -> None:
+        """z on its way to W_O: where several are put side by side, they are the heads of one attention."""
+        calls = [self._z.get(x) for x in ins]
+        if not isinstance(made, Tensor):
+            return
+        if name in ("cat", "concat", "stack", "hstack", "concatenate") and len(calls) > 1 and all(calls):
+            first = calls[0]
+            if all(one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls):
+                for one in calls:
+                    one.group = calls
+        elif calls[0] is not None and len(calls) == 1 and (name in VIEWS or name == "dropout"):
+            self._z[made] = calls[0]
+
+    # attention ------------------------------------------------------------------------------------------------
+
+    def _call(self, n_q: int, source_q: int, source_k: int, **more: Any) -> Call:
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise TraceError(
+                "{site} runs within torch.func (vmap, grad): it cannot be recorded there.", site=self._site
+            )
+        if self._batch is None:
+            self._batch = _batch_of(*self._shape, n_q)
+        stack, block = next(
+            (self._blocks[one.module] for one in reversed(self._open) if one.module in self._blocks), ("", -1)
+        )
+        own = self._bits.get(stack, 0)
+        others = [name for name, bit in self._bits.items() if name != stack and source_k & bit]
+        keys_of = others[-1] if others and not source_k & own else stack
+        site = self._site
+        number = sum(call.site == site and call.forward == self.forward for call in self.calls)
+        call = Call(site, self.forward, number, stack, block, keys_of, self._batch, n_q=n_q, **more)
+        return call
+
+    def _earlier(self, call_site: str, number: int) -> Call | None:
+        return next(
+            (c for c in reversed(self.calls) if c.site == call_site and c.call == number and c.forward < self.forward),
+            None,
+        )
+
+    def _next_number(self) -> int:
+        return sum(call.site == self._site and call.forward == self.forward for call in self.calls)
+
+    def _edits_here(self) -> list[HeadEdit]:
+        found = [one for one in self.head_edits if one.site in (None, self._site)]
+        self.met |= {at for at, one in enumerate(self.edits) if any(one is edit for edit in found)}
+        return found
+
+    def _sdpa(self, args: Any, kwargs: Any, source: int) -> Tensor:
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        options = {**dict(zip(names, args, strict=False)), **kwargs}
+        q, k, v = (options.pop(name) for name in names[:3])
+        if options.get("dropout_p"):
+            self._refuse_dropout((None, options["dropout_p"], True), {})
+        if not q.shape[-2] or q.is_nested:
+            if q.is_nested:
+                self.escape(
+                    ("nested", self._site),
+                    N_("{site} attends to nested tensors, which are not followed", site=self._site),
+                )
+            out: Tensor = SDPA(*args, **kwargs)
+            self._tags[out] = source
+            return out
+        earlier = self._earlier(self._site, self._next_number())
+        lead = q.shape[:-2]
+        if not options.get("enable_gqa"):
+            lead = torch.broadcast_shapes(lead, v.shape[:-2])  # type: ignore[no-untyped-call]
+        letters = list("ABCDEFGH"[: len(lead)])
+
+        def operand(x: Tensor, before: Operand | None, grows: bool) -> Operand:
+            labels = "".join(letters[len(letters) - x.dim() + 2 :])
+            own, shape = labels, list(x.shape[:-2])
+            repeat = 1
+            if options.get("enable_gqa") and shape and shape[-1] != lead[-1]:
+                repeat = lead[-1] // shape[-1]
+            dim = x.dim() - 2 if grows else -1
+            part = Part.of(x, dim if grows else x.dim() - 2, before.part if before is not None and grows else None)
+            return Operand(part, own + "xy", letters, "x", "y", repeat)
+
+        call = self._call(
+            q.shape[-2],
+            self._source(q),
+            self._source(k),
+            kind="sdpa",
+            lead=tuple(lead),
+            q=operand(q, None, False),
+            k=operand(k, earlier.k if earlier else None, True),
+            v=operand(v, earlier.v if earlier else None, True),
+            options={n: self._held(o).tensor if isinstance(o, Tensor) else o for n, o in options.items()},
+        )
+        edits = self._edits_here()
+        out = SDPA(*args, **kwargs)
+        if edits:
+            shape = out.shape
+            flat = self._set(edits, call, out.reshape(-1, *shape[-2:]), lambda p: self._times_v(p, call, out.dtype))
+            out = flat.reshape(shape)
+        call.z = out.detach().reshape(-1, *out.shape[-2:]).clone()
+        self.calls.append(call)
+        self._tags[out], self._z[out] = source, call
+        return out
+
+    @staticmethod
+    def _times_v(p: Tensor, call: Call, dtype: torch.dtype) -> Tensor:
+        at = call.v.where(call.lead)
+        assert at is not None
+        return p.to(dtype) @ call.v.flat().to(dtype)[at.reshape(-1)]
+
+    @staticmethod
+    def _set(edits: Sequence[HeadEdit], call: Call, z: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
+        """z [batch and heads, n_q, d_value] with what edits set in it; `again` computes it from other maps."""
+        where = call.heads().T.to(z.device)  # [heads, batch]
+
+        def chosen(edit: HeadEdit) -> list[int]:
+            heads = range(len(where)) if edit.heads is None else edit.heads
+            for head in heads:
+                if not 0 <= head < len(where):
+                    raise TraceError(
+                        "There is no head {head} at {site}: choose 0 to {last}.",
+                        head=head,
+                        site=call.site,
+                        last=len(where) - 1,
+                    )
+            return [int(at) for head in heads for at in where[head]]
+
+        for edit in edits:
+            rows = list(z.unbind(0))
+            if edit.pattern is not None:
+                maps = list(call.maps().unbind(0))
+                for at in chosen(edit):
+                    maps[at] = applied(edit.pattern, maps[at])
+                mixed = again(torch.stack(maps))
+                for at in chosen(edit):
+                    rows[at] = mixed[at]
+            if edit.z is not None:
+                for at in chosen(edit):
+                    rows[at] = applied(edit.z, rows[at])
+            z = torch.stack(rows)
+        return z
+
+    def _product(self, func: Any, name: str, args: Any, kwargs: Any, source: int) -> tuple[Tensor, bool, Node | None]:
+        out: Tensor = func(*args, **kwargs)
+        found = product_of(name, args, kwargs, out)
+        if found is None:
+            return out, False, None
+        a, b, of_a, of_b, of_out = found
+        tag_a, tag_b = (self._tags.get(x, _WEIGHT if isinstance(x, nn.Parameter) else 0) for x in (a, b))
+        maps = [(x, tag) for x, tag in ((a, tag_a), (b, tag_b)) if isinstance(tag, Node)]
+        maps = [one for one in maps if one[1].normal] or maps
+        if len(maps) == 1 or (maps and maps[0][1].product is None):
+            p, node = maps[0]
+            v, tag_v, of_p, of_v = (b, tag_b, of_a, of_b) if p is a else (a, tag_a, of_b, of_a)
+            if tag_v is _WEIGHT:
+                if out.dim() == p.dim() and out.shape[-2:] == p.shape[-2:]:  # heads mixed by weights: still maps
+                    fill = lambda x: tag if isinstance(tag := self._tags.get(x), Node) else self._held(x)  # noqa: E731
+                    args, kwargs = changed(args, fill), changed(kwargs, fill)
+                    more = {"normal": node.normal, "sides": node.sides}
+                    return out, False, self._node(func, name, args, kwargs, out, (node,), source, **more)
+                return out, False, None
+            layout = Layout(of_p, of_v, of_out)
+            if layout.whole and node.normal:
+                return self._close(func, args, kwargs, out, p, node, v, layout, source)
+        if _WEIGHT in (tag_a, tag_b):
+            return out, False, None
+        sides = tuple(
+            "k" if c in of_b and c not in of_a else "q" if c in of_a and c not in of_b else "batch" for c in of_out
+        )
+        product = Product(a, b, of_a, of_b, of_out, (_version(a), _version(b)))
+        return out, False, self._node(func, name, args, kwargs, out, (), source, sides=sides, product=product)
+
+    def _close(
+        self,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        out: Tensor,
+        p: Tensor,
+        node: Node,
+        v: Tensor,
+        layout: Layout,
+        source: int,
+    ) -> tuple[Tensor, bool, Node | None]:
+        origins = products(node)
+        self._led |= {one for one in self._softmaxes if one is node or _leads(one, node)}
+        if not origins or node.normal not in _ATTENTION:
+            said = N_("the weights at {site} are made of no product of queries and keys", site=self._site or "-")
+            self.escape(("unsure", self._site), said)
+            return out, False, None
+        earlier = self._earlier(self._site, self._next_number())
+        best = next((one for one in origins if one.sides), origins[0])
+        assert best.product is not None
+        turned = bool(node.sides) and node.sides[layout.p.index(layout.key)] == "q"  # type: ignore[index]
+        source_q, source_k, q, k = self._factors(best, origins, turned, earlier)
+        p_lead = tuple(p.shape[layout.p.index(c)] for c in layout.lead)
+        part = Part.of(v, layout.v.index(layout.key), earlier.v.part if earlier else None)
+        call = self._call(
+            p.shape[layout.p.index(layout.query)],
+            source_q,
+            source_k,
+            kind=node.normal,
+            lead=p_lead,
+            q=q,
+            k=k,
+            v=Operand(part, layout.v, layout.lead, layout.key, layout.feature),
+            node=node,
+            best=best,
+            layout=layout,
+        )
+        edits = self._edits_here()
+        if edits:
+
+            def again(maps: Tensor) -> Tensor:
+                other = layout.back_p(maps.reshape(*p_lead, *maps.shape[-2:])).to(p.dtype)
+                fill = lambda x: other if x is p else x  # noqa: E731
+                made = layout.of_z(func(*changed(args, fill), **changed(kwargs, fill)))
+                return made.reshape(-1, *made.shape[-2:])
+
+            turned_z = layout.of_z(out)
+            shape = turned_z.shape
+            out = layout.back_z(self._set(edits, call, turned_z.reshape(-1, *shape[-2:]), again).reshape(shape))
+        z = layout.of_z(out.detach())
+        call.z = z.reshape(-1, *z.shape[-2:]).clone()
+        self.calls.append(call)
+        self._tags[out], self._z[out] = source, call
+        return out, True, None
+
+    def _factors(
+        self, best: Node, origins: list[Node], turned: bool, earlier: Call | None
+    ) -> tuple[int, int, Operand | None, Operand | None]:
+        """Queries and keys, the factors of a product; copies of them take their place in what is replayed."""
+        for one in origins:
+            product = one.product
+            assert product is not None
+            if isinstance(product.a, Part):  # closed before: the same map serves two products
+                continue
+            if (_version(product.a), _version(product.b)) != product.versions:
+                self.escape(
+                    ("changed", self._site), N_("queries or keys at {site} were changed in place", site=self._site)
+                )
+            sources = self._source(product.a), self._source(product.b)
+            a, b = product.a, product.b
+            key = b if one is best and not turned else a if one is best else None
+            before = None if earlier is None or earlier.k is None else earlier.k.part
+            dims = [self._row(product, side) for side in "ab"]
+            copies = [Part.of(x, dim, before if x is key else None) for x, dim in ((a, dims[0]), (b, dims[1]))]
+            fill = lambda x: copies[0] if x is a else copies[1] if x is b else self._held(x)  # noqa: B023, E731
+            one.args, one.kwargs = changed(one.args, fill), changed(one.kwargs, fill)
+            product.a, product.b = copies
+            one.sources = sources  # type: ignore[attr-defined]
+        product = best.product
+        assert product is not None
+        only_a = [c for c in product.of_out if c in product.of_a and c not in product.of_b]
+        only_b = [c for c in product.of_out if c in product.of_b and c not in product.of_a]
+        inner = [c for c in product.of_a if c in product.of_b and c not in product.of_out]
+        sources = best.sources  # type: ignore[attr-defined]
+        if not only_a or not only_b or len(inner) != 1:
+            return *sources, None, None
+        row_a, row_b = only_a[-1], only_b[-1]
+        lead = [c for c in product.of_out if c not in (row_a, row_b)]
+        first = Operand(product.a, product.of_a, lead, row_a, inner[0])
+        second = Operand(product.b, product.of_b, lead, row_b, inner[0])
+        return (sources[1], sources[0], second, first) if turned else (*sources, first, second)
+
+    @staticmethod
+    def _row(product: Product, side: str) -> int:
+        """The dimension of a factor's rows."""
+        own, other = (product.of_a, product.of_b) if side == "a" else (product.of_b, product.of_a)
+        rows = [c for c in product.of_out if c in own and c not in other]
+        return own.index(rows[-1]) if rows else 0
+
+
+def _leads(one: Node, node: Node) -> bool:
+    todo, seen = [node], set()
+    while todo:
+        found = todo.pop()
+        if found is one:
+            return True
+        if found not in seen:
+            seen.add(found)
+            todo += found.before
+    return False
+
+
+def _version(x: Tensor) -> int:
+    return -1 if x.is_inference() else x._version
+
+
+def _in_backward() -> bool:
+    """Whether this is a gradient's pass, in which checkpointed blocks run once more."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _batch_of(shape: tuple[int, ...], floating: bool, n_q: int) -> int:
+    """How many texts went in, from the shape of the first input: [b, n], [b, n, d], [n, b, d], [n, d] or [n]."""
+    if len(shape) < 2:
+        return 1
+    first, second = shape[:2]
+    if floating and len(shape) == 2:
+        return 1 if first == n_q else first
+    return second if len(shape) < 4 and first == n_q != second else first

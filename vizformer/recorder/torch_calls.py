@@ -1,0 +1,243 @@
+"""What a call of PyTorch does to the dimensions of its tensors, as far as a recorder asks."""
+
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+PRODUCTS = frozenset({"matmul", "rmatmul", "bmm", "mm", "einsum", "baddbmm"})
+SDPA = F.scaled_dot_product_attention
+
+REDUCERS = frozenset(
+    {
+        "sum",
+        "mean",
+        "max",
+        "amax",
+        "min",
+        "amin",
+        "argmax",
+        "argmin",
+        "logsumexp",
+        "norm",
+        "std",
+        "var",
+        "topk",
+        "sort",
+        "linear",
+        "rms_norm",
+        "group_norm",
+        "batch_norm",
+        "embedding",
+        "cross_entropy",
+        "any",
+        "all",
+        "isinf",
+        "isnan",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "rand_like",
+        "multinomial",
+    }
+)
+"""Calls after which numbers are no longer on their way from a product to a map."""
+
+VIEWS = frozenset(
+    {
+        "t",
+        "T",
+        "mT",
+        "transpose",
+        "permute",
+        "swapaxes",
+        "view",
+        "reshape",
+        "expand",
+        "expand_as",
+        "unsqueeze",
+        "squeeze",
+        "flatten",
+        "unflatten",
+        "getitem",
+        "to",
+        "type",
+        "float",
+        "half",
+        "bfloat16",
+        "contiguous",
+        "clone",
+        "data",
+        "detach",
+        "chunk",
+        "split",
+        "unbind",
+        "repeat_interleave",
+        "type_as",
+        "repeat",
+        "narrow",
+        "select",
+        "movedim",
+        "H",
+        "stack",
+        "cat",
+        "requires_grad_",
+    }
+)
+"""Calls that make of weights alone other weights."""
+
+SILENT = frozenset(
+    {
+        "shape",
+        "dtype",
+        "device",
+        "size",
+        "dim",
+        "ndim",
+        "is_floating_point",
+        "numel",
+        "stride",
+        "is_contiguous",
+        "layout",
+        "requires_grad",
+        "grad",
+        "is_cuda",
+        "is_complex",
+        "len",
+        "item",
+        "data_ptr",
+        "storage_offset",
+        "is_sparse",
+        "is_nested",
+        "grad_fn",
+        "tolist",
+        "repr",
+        "is_leaf",
+        "bool",
+        "hash",
+        "is_quantized",
+        "is_meta",
+        "get_device",
+        "element_size",
+        "names",
+        "format",
+        "int",
+        "is_cpu",
+        "is_mkldnn",
+        "is_inference",
+        "index",
+    }
+)
+"""Questions about a tensor, which make no tensor."""
+
+
+def _opened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy of a function of torch that does not hand itself to the mode as a whole: the mode sees the calls inside."""
+
+    def no(*_args: object, **_kwargs: object) -> bool:
+        return False
+
+    names = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    scope = {**function.__globals__, **dict.fromkeys(names, no)}
+    copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+OPENED: dict[Callable[..., Any], Callable[..., Any]] = {
+    F.multi_head_attention_forward: _opened(F.multi_head_attention_forward)
+}
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """ "matmul" of torch.matmul and Tensor.__matmul__, "shape" of the getter of Tensor.shape, "add" of Tensor.__iadd__."""
+    name = getattr(func, "__name__", str(func))
+    if name in ("__get__", "__set__"):
+        name = getattr(getattr(func, "__self__", None), "__name__", "get")
+    name = name.strip("_")
+    return name[1:] if name in ("iadd", "isub", "imul", "itruediv", "idiv") else name
+
+
+def works_in_place(func: Callable[..., Any]) -> bool:
+    name = getattr(func, "__name__", "")
+    return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
+
+
+def changed(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same arguments with another one for each tensor."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
+        made = [changed(one, change) for one in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    if isinstance(value, dict):
+        return {name: changed(one, change) for name, one in value.items()}
+    if isinstance(value, slice):
+        return slice(*(changed(one, change) for one in (value.start, value.stop, value.step)))
+    return value
+
+
+def tensors(value: Any, depth: int = 5) -> Iterator[Tensor]:
+    """The tensors in arguments or results, also within objects that hold some (a cache of keys and values)."""
+    if isinstance(value, Tensor):
+        yield value
+    elif depth and isinstance(value, list | tuple | set):
+        for one in value:
+            yield from tensors(one, depth - 1)
+    elif depth and isinstance(value, dict):
+        for one in value.values():
+            yield from tensors(one, depth - 1)
+    elif isinstance(value, slice):
+        yield from tensors((value.start, value.stop, value.step), 1)
+    elif depth and not isinstance(value, type | torch.nn.Module) and hasattr(value, "__dict__"):
+        yield from tensors(vars(value), depth - 1)
+
+
+Factors = tuple[Tensor, Tensor, str, str, str]
+
+
+def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Tensor) -> Factors | None:
+    """(a, b, labels of a, of b, of the result) of a product of two tensors, a letter a dimension; None of anything else."""
+    if name == "einsum":
+        return _einsum(args)
+    pair = list(args)
+    if name == "baddbmm":
+        a = kwargs.get("batch1", pair[1] if len(pair) > 1 else None)
+        b = kwargs.get("batch2", pair[2] if len(pair) > 2 else None)
+    else:
+        pair += [kwargs[one] for one in ("other", "mat2", "weight") if one in kwargs]
+        a, b = (pair[1], pair[0]) if name == "rmatmul" else (pair[0], pair[1])
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or min(a.dim(), b.dim()) < 2 or out.dim() > 10:
+        return None
+    lead = "ABCDEFGH"[: out.dim() - 2]
+    ends = ("xy", "zy", "xz") if name == "linear" else ("xy", "yz", "xz")
+    return a, b, lead[len(lead) - a.dim() + 2 :] + ends[0], lead[len(lead) - b.dim() + 2 :] + ends[1], lead + ends[2]
+
+
+def _einsum(args: Sequence[Any]) -> Factors | None:
+    equation, factors = args[0], args[1:]
+    if len(factors) == 1 and isinstance(factors[0], list | tuple):
+        factors = factors[0]
+    if not isinstance(equation, str) or len(factors) != 2:
+        return None
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    a, b = left.split(",")
+    if not arrow:
+        joined = left.replace(",", "").replace("...", "")
+        right = ("..." if "..." in left else "") + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
+    sizes = [x.dim() - len(labels.replace("...", "")) for x, labels in zip(factors, (a, b), strict=True)]
+    dots = max((size for size, labels in zip(sizes, (a, b), strict=True) if "..." in labels), default=0)
+    letters = "".join([c for c in "ZYXWVUTSRQ" if c not in equation][:dots])
+    first, second = (
+        labels.replace("...", letters[dots - size :] if "..." in labels else "")
+        for labels, size in zip((a, b), sizes, strict=True)
+    )
+    return factors[0], factors[1], first, second, right.replace("...", letters)
