@@ -36,6 +36,7 @@ WAY_OUT = (
     "Put the file itself",
     "Ask its author",
     "Save the state dict",
+    "Save it again: torch.save",
     "Choose",
     "Take",
     "Give the",
@@ -258,10 +259,10 @@ def test_compressed_archives(folder: Path) -> None:
         if file.suffix != ".safetensors":
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("archive/data.pkl", b"\0" * 10**7)
-            refused(folder, file.name, "is compressed or too large")
+            refused(folder, file.name, "nothing is unpacked here. Save it again")
             with zipfile.ZipFile(file, "w") as archive:
                 archive.writestr("archive/data.pkl", b"\0" * (64 * 2**20 + 1))
-            refused(folder, file.name, "is compressed or too large")
+            refused(folder, file.name, "is encrypted or too large")
 
 
 @pytest.mark.sample(1)

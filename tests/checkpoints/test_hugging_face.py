@@ -507,7 +507,7 @@ def test_a_compressed_pytorch_file(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     with zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", b"\0" * 10**7)
-    with pytest.raises(CheckpointError, match=r'pytorch_model.bin cannot be read \("archive/data.pkl" is compressed'):
+    with pytest.raises(CheckpointError, match=r'pytorch_model.bin was packed again.*"archive/data.pkl" is compressed'):
         load(folder)
 
 

@@ -20,6 +20,10 @@ class ArchiveError(ValueError):
     """A zip that `torch.save` did not write, or a damaged one."""
 
 
+class CompressedError(ArchiveError):
+    """An archive that was packed again, smaller; says which part."""
+
+
 class ScriptError(ArchiveError):
     """An archive of TorchScript."""
 
@@ -28,7 +32,8 @@ def check_archive(path: Path) -> None:
     """Looks at the directory of the archive, and has its pickle tried.
 
     Raises:
-        ArchiveError: an archive that is not as `torch.save` writes it; ScriptError: one of TorchScript.
+        ArchiveError: an archive that is not as `torch.save` writes it; CompressedError, ScriptError: one that was packed
+            again, one of TorchScript.
         PickleError: as `pickles.check_pickle`.
     """
     size = path.stat().st_size
@@ -68,10 +73,15 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
         raise ScriptError("it is TorchScript")
     for entry in archive.infolist():
         name = entry.filename
-        plain = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
+        if entry.compress_type != zipfile.ZIP_STORED and not entry.flag_bits & 1:
+            raise CompressedError(shown(name))
         beside = "/data/" not in name  # the numbers themselves are in NAME/data/0, 1, ...
-        if not plain or entry.flag_bits & 1 or (beside and entry.file_size > pickles.LIMIT):
-            raise ArchiveError(f"{shown(name)} is compressed or too large")
+        if (
+            entry.compress_size != entry.file_size
+            or entry.flag_bits & 1
+            or (beside and entry.file_size > pickles.LIMIT)
+        ):
+            raise ArchiveError(f"{shown(name)} is encrypted or too large")
         if name.lower() in names:  # PyTorch looks for names without regard to case
             raise ArchiveError(f"{shown(name)} is there twice")
         names.add(name.lower())

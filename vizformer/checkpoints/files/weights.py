@@ -171,6 +171,13 @@ def load_torch(path: Path, name: str) -> Any:
             "torch.save(torch.jit.load({file!r}).state_dict(), 'model.pt').",
             file=name,
         ) from error
+    except archives.CompressedError as error:
+        raise CheckpointError(
+            "{file} was packed again after torch.save ({part} is compressed), and nothing is unpacked here. Save it again: "
+            "torch.save(torch.load({file!r}, weights_only=True), 'model.pt').",
+            file=name,
+            part=str(error),
+        ) from error
     except pickles.ForeignError as error:
         raise CheckpointError(
             "{file} holds more than tensors ({name}), which could be a program: it is not opened. Where it was made, "
