@@ -65,7 +65,7 @@ def open_on_a_layer(subject: Subject, kind: Kind) -> str:
         return ""
     found, query, key = suggested
     return _(
-        "Shown is layer {layer}: of all heads, its head {head} has the row “{query}” that looks most at one other word, "
+        "Shown is layer {layer}: of all heads, its head {head} gives the row “{query}” the largest weight on another word, "
         "“{key}” ({weight}).",
         **_values(found, query, key),
     )
@@ -87,8 +87,8 @@ def _suggested(subject: Subject, kind: Kind) -> tuple[TellingHead, Token, Token]
 def why(found: TellingHead, query: Token, key: Token) -> str:
     """Why a page opens on a head: what its row of `query` looks at (Markdown)."""
     return _(
-        "Shown is layer {layer}, head {head}: of all heads its row “{query}” looks most at one other word, “{key}” "
-        "({weight}).",
+        "Shown is layer {layer}, head {head}: of all heads its row “{query}” has the largest weight on another word, "
+        "“{key}” ({weight}).",
         **_values(found, query, key),
     )
 

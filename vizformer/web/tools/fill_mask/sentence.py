@@ -67,7 +67,7 @@ def open_on_a_blank(subject: Subject, shown: Shown, chances: np.ndarray) -> str:
         return ""
     if st.session_state.get(_OPENED) != (subject.text, surest):
         st.session_state[_OPENED], st.session_state[_CLICKED] = (subject.text, surest), surest
-    return _("Hidden is the word that the model finds most surely.")
+    return _("Hidden: the word that the model is surest of.")
 
 
 def choice(shown: Shown, several: bool) -> tuple[tuple[int, ...], int]:

@@ -80,7 +80,7 @@ def open_under_way(subject: Subject, settings: Settings) -> str:
     if (head := find_telling_head(text.trace, kind, text.start + step - 1)) is not None:
         state.suggest(layer=head.layer, head=head.head)
     return _(
-        "Shown is the new token {step}, “{token}”: of no other was the model less sure.",
+        "Shown is the new token {step}, “{token}”, the model's least certain choice.",
         step=step,
         token=plain(text.tokens[text.start + step].text),
     )

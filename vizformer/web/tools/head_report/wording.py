@@ -59,7 +59,7 @@ def sentence(report: KindReport, layer: int, head: int, texts: int) -> str:
     best = max(known, key=lambda name: float(report.most[name][place]), default=None)
     if best is None or report.most[best][place] < HABIT:
         return _(
-            "Layer {layer}, head {head} has no habit of these kinds over all {n:,} texts; the mean entropy of its rows is "
+            "Layer {layer}, head {head} shows no dominant pattern over all {n:,} texts; the mean entropy of its rows is "
             "{entropy} nats.",
             layer=layer,
             head=head,
