@@ -8,7 +8,7 @@
 record, recording   here
 the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
 what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
-what is set, tried  edits
+what is set, tried  edits; checks
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from vizformer.errors import TraceError
+from vizformer.recorder.checks import Checked, check
 from vizformer.recorder.edits import HeadEdit, StreamEdit
 from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 from vizformer.recorder.recorder import Recorder

@@ -1,0 +1,172 @@
+"""The recorder knows when it does not know: what is not exact, whole or tokenwise is named."""
+
+import pytest
+import torch
+from torch import nn
+
+import vizformer as vf
+from tests.recorder.hand_written import GPT, KINDS, Additive, Attention, Block, D, Separate, d, future, ids
+from tests.recorder.tiny_types import TYPES, inputs, made
+from vizformer.errors import TraceError
+from vizformer.recorder import check
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_style_is_exact_whole_and_tokenwise(name):
+    found = check(GPT(KINDS[name]), ids(2, 8))
+    assert (found.exact, found.whole, found.tokenwise, found.said) == (True, True, True, ())
+    assert max(found.errors.values()) < 1e-5
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TYPES)
+def test_a_type_is_exact_whole_and_tokenwise(name):
+    found = check(made(name, "eager"), **inputs(name))
+    assert (found.exact, found.whole, found.tokenwise, found.said) == (True, True, True, ())
+
+
+class Convolved(Block):
+    """Tokens mix in a convolution beside attention."""
+
+    def __init__(self) -> None:
+        super().__init__(Separate)
+        self.conv = nn.Conv1d(D, D, 3, padding=1)
+
+    def forward(self, x):
+        x = super().forward(x)
+        return x + self.mixed(x)
+
+    def mixed(self, x):
+        return self.conv(x.transpose(1, 2)).transpose(1, 2)
+
+
+class Shifted(Block):
+    """Tokens mix in a function, which is no module."""
+
+    def __init__(self) -> None:
+        super().__init__(Separate)
+
+    def forward(self, x):
+        return super().forward(x + 0.5 * x.roll(1, dims=1))
+
+
+class KeysConvolved(Attention):
+    """Keys are made of a token and the one before it."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        k = k + nn.functional.pad(k, (0, 0, 1, 0))[:, :, :-1]
+        p = (q @ k.mT * d**-0.5).masked_fill(future(x.shape[1]), -torch.inf).softmax(-1)
+        return self.out(self.keep(p) @ v)
+
+
+def with_block(block):
+    model = GPT()
+    model.h[1] = block()
+    model.h[0] = block()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return model.eval()
+
+
+@pytest.mark.parametrize("block", [Convolved, Shifted])
+def test_tokens_that_mix_elsewhere_are_named(block):
+    found = check(with_block(block), ids(1, 8))
+    assert found.exact
+    assert not found.whole
+    assert "h.0" in {name[:3] for name in found.mixing}
+    assert all(name.startswith("h.") for name in found.mixing)
+    assert "tokens also mix in h.0" in str(found.said[0])
+
+
+def test_keys_that_hold_other_tokens_are_named():
+    found = check(GPT(KeysConvolved), ids(1, 8))
+    assert found.exact
+    assert found.whole
+    assert not found.tokenwise
+    assert found.moved == ("h.0.attn", "h.1.attn")
+
+
+def test_attention_that_escaped_is_no_whole_recording():
+    model = GPT()
+    model.h[1].attn = Additive()
+    found = check(model.eval(), ids(1, 8))
+    assert not found.whole
+    assert "h.1.attn" in found.mixing
+    assert any("h.1.attn" in str(said) for said in found.escaped)
+
+
+def test_queries_that_were_changed_in_place_are_not_exact():
+    class InPlace(Attention):
+        def forward(self, x):
+            q, k, v = self.qkv(x)
+            scores = q @ k.mT * d**-0.5
+            q.mul_(3.0)
+            return self.out(scores.softmax(-1) @ v)
+
+    found = check(GPT(InPlace), ids())
+    assert not found.exact
+    assert found.inexact == ("h.0.attn", "h.1.attn")
+    assert any("changed in place" in str(said) for said in found.escaped)
+
+
+def test_without_blocks_nothing_is_tried_and_that_is_said():
+    found = check(Separate().eval(), torch.randn(1, 6, D))
+    assert found.exact
+    assert found.mixing is None
+    assert not found.whole
+    assert "no repeated blocks" in str(found.said[-1])
+
+
+def test_no_attention_at_all_is_refused():
+    with pytest.raises(TraceError, match="No attention was recorded"):
+        check(nn.Sequential(nn.Linear(4, 4)), torch.randn(2, 4))
+
+
+def test_what_a_compiled_function_computes_is_named():
+    @torch.compile(backend="aot_eager")
+    def attend(q, k, v):
+        return (q @ k.mT).softmax(-1) @ v
+
+    class Compiled(Attention):
+        def forward(self, x):
+            return self.out(attend(*self.qkv(x)))
+
+    model = GPT(Compiled)
+    with torch.no_grad():
+        alone = model(ids())
+    trace = vf.record(model, ids())
+    assert torch.equal(trace.output, alone)
+    assert not trace.sites  # (with the backend "eager" its calls are met one by one, and there are)
+    assert any("h.0.attn" in str(said) for said in trace.escaped), [str(said) for said in trace.escaped]
+
+
+def test_flex_attention_is_named():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    class Flex(Attention):
+        def forward(self, x):
+            return self.out(flex_attention(*self.qkv(x)))
+
+    trace = vf.record(GPT(Flex), ids())
+    assert not trace.sites
+    assert any("h.0.attn" in str(said) for said in trace.escaped), [str(said) for said in trace.escaped]
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bart"])
+def test_generation_of_transformers_is_one_run(name):
+    model, given = made(name, "sdpa"), inputs(name)
+    given.pop("decoder_input_ids", None)
+    with torch.no_grad(), vf.recording(model) as trace:
+        out = model.generate(**given, max_new_tokens=6, min_new_tokens=6, do_sample=False)
+    assert trace.n_runs == 1
+    assert not trace.escaped, [str(said) for said in trace.escaped]
+    whole = {"decoder_input_ids": out[:, :-1], **given} if name == "bart" else {"input_ids": out[:, :-1]}
+    at_once = vf.record(model, **whole)
+    assert trace.sites == at_once.sites
+    for one, other in zip(trace.attention, at_once.attention, strict=True):
+        torch.testing.assert_close(one.maps(), other.maps(), rtol=0, atol=2e-5)
+        assert one.is_exact
