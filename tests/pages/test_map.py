@@ -26,7 +26,7 @@ from vizformer.web.widgets.lesson_text import lesson_prose
 from vizformer.web.words.plain_text import quoted
 
 PAGE = "pages/learn/map.py"
-PARTS = ("drawing", "rnn", "cost", "gru")
+PARTS = ("drawing", "rnn", "gru")
 LONG = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 
 
