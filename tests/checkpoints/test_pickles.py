@@ -18,6 +18,7 @@ from torch import nn
 
 from tests.checkpoints import hostile
 from vizformer.checkpoints import load
+from vizformer.checkpoints.files import pickles
 from vizformer.checkpoints.files.weights import load_torch
 from vizformer.errors import CheckpointError
 
@@ -293,3 +294,23 @@ def test_where_no_process_can_be_started_it_is_said(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(subprocess, "run", none)
     with pytest.raises(CheckpointError, match="not enough memory"):
         load_torch(file, file.name)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (hostile._storage(26), "26 numbers, which are not in the file"),  # of 4 bytes, in 100
+        (b"c_codecs\nencode\n" + hostile._text("ab") + hostile._text("hex") + b"\x86R", "bytes that are made of"),
+        (
+            b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n(ctorch\nfloat32\n("
+            + hostile._long(2**63)
+            + b"t(K\1t\x89tR",
+            "a tensor larger than any",
+        ),
+    ],
+    ids=["a storage", "bytes", "sizes"],
+)
+def test_what_a_pickle_may_ask_for_is_counted_in_bytes(asked: bytes, said: str) -> None:
+    pickles.check_pickle(b"\x80\x02}" + hostile._text("a") + hostile._storage(25) + b"s.", 100)
+    with pytest.raises(pickles.PickleError, match=said):
+        pickles.check_pickle(b"\x80\x02}" + hostile._text("a") + asked + b"s.", 100)
