@@ -203,7 +203,7 @@ def test_nothing_to_compare_with_is_said(open_app):
     assert not app.error
     assert "no different tokens to compare it with" in said(app)
     assert "nan" not in said(app)
-    assert "Predict first" not in said(app)
+    assert "And after the last layer?" not in said(app)  # the question whose answer that would be
 
 
 def test_a_drawing_without_a_head_ends_with_vectors(open_app):
