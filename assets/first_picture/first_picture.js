@@ -9,12 +9,12 @@ const WAITING = "[data-testid=stAppSkeleton], "
   + "[data-testid=stSkeleton]:not([class*=st-key-chart-]:has(.vf-stand-in) *)";  // (in its place stands an image)
 const WRONG = "[data-testid=stException], [data-testid=stAlert]";
 
-const draw = () => walkthrough({
+const draw = () => whole_model_picture({
   data: JSON.parse(data), parentElement: cover.shadowRoot.querySelector(".picture"), setStateValue: () => {},
 });
 
-const isDrawn = (page) => [...page.querySelectorAll(".st-key-walk *")]
-  .some((one) => one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]"));
+const isDrawn = (page) => [...page.querySelectorAll(".st-key-picture *")]
+  .some((one) => one.shadowRoot?.querySelector(".vf-whole[data-made]"));
 
 // (What is folded away has no width: a script for it is held until the page is at rest.)
 const isInSight = (one) => {

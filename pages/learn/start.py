@@ -1,17 +1,24 @@
-"""Start: one pass of the typed sentence through the model, then three doors."""
+"""Start: the whole model at work on the typed sentence, and one line of doors."""
+
+import streamlit as st
 
 from vizformer.web.frame import progress
 from vizformer.web.tools.start.doors import draw_doors
-from vizformer.web.tools.start.film import draw_film
+from vizformer.web.tools.start.picture import draw_examples, draw_heading, draw_picture
 from vizformer.web.widgets.model_input import subject_box
 
 
 def page() -> None:
     progress.remember()
-    subject = subject_box()
+    with st.container(key="start-row"):
+        place = st.container(horizontal=True, key="start-field", gap=None, wrap=False)
+        with st.container(horizontal=True, key="start-examples", gap="small"):
+            draw_examples()
+    subject = subject_box(place=place)
+    draw_heading(subject)
     if subject is not None:
-        draw_film(subject)
-    draw_doors()
+        draw_picture(subject)
+    draw_doors(subject)
 
 
 page()

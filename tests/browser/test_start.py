@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.driver import ROOT, Server
-from vizformer.web.frame.sitemap import DOORS
+from vizformer.web.frame.sitemap import DOORS, START
 
+WHOLE = str(START.heading)
 LINK = "/qkv?text=hello+world&head=2"
 STREAMLIT = (sys.executable, "-m", "streamlit", "run", "app.py")
 
@@ -52,7 +53,7 @@ def test_the_first_deep_link_of_a_fresh_server(open_tab, tmp_path, command, port
 @pytest.mark.sweep
 def test_the_home_pages_own_address_works_too(open_tab):
     tab = open_tab(path=None)
-    for path, title in (("/", "Start here"), ("/start", "Start here"), ("/?head=1", "Attention")):
+    for path, title in (("/", WHOLE), ("/start", WHOLE), ("/?head=1", "Attention")):
         tab.goto(path)  # each is a session of its own
         tab.settled()
         assert tab.page.get_by_role("heading", level=1).inner_text() == title

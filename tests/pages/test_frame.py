@@ -50,16 +50,16 @@ def test_a_door_asks_for_sentence_and_model_and_leads_on_with_them(open_app, doo
 
 
 def test_the_browsers_language_is_the_first_choice(open_app):
-    assert open_app().title[0].value == "Start here"
-    assert open_app(locale="fr-FR").title[0].value == "Start here"
+    assert open_app().title[0].value.startswith("A Transformer translating")
+    assert open_app(locale="fr-FR").title[0].value.startswith("A Transformer translating")
     for locale in ("zh-CN", "zh", "zh-Hans-SG"):
-        assert open_app(locale=locale).title[0].value == "从这里开始"
+        assert open_app(locale=locale).title[0].value.startswith("一个正在翻译")
 
 
 def test_the_link_overrides_the_browsers_language(open_app):
-    assert open_app(locale="zh-CN", lang="en").title[0].value == "Start here"
+    assert open_app(locale="zh-CN", lang="en").title[0].value.startswith("A Transformer translating")
     for spelling in ("zh_CN", "zh-CN", "zh"):
-        assert open_app(lang=spelling).title[0].value == "从这里开始"
+        assert open_app(lang=spelling).title[0].value.startswith("一个正在翻译")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ STEP_BY_STEP = "→ Every number of head {} in layer {}, for query {}, step by s
 
 # Every page, as its place in the navigation writes it; the words are in its first line.
 PAGES = {
-    "/start": "Start here",
+    "/start": "A Transformer translating your sentence. Every picture is its real arithmetic: press anything.",
     "/map": "The map",
     "/tokens": "Tokens and embeddings",
     "/positions": "Positional encoding",
@@ -424,8 +424,8 @@ def test_a_link_to_the_old_door_shows_what_it_showed(open_app, address):
     old = shown.startswith("/attention")
     assert not app.exception
     assert not app.error
-    assert app.title[0].value in (("Attention", "注意力") if old else ("Start here", "从这里开始"))
-    assert ("vizformer_walkthrough" in screen(app)) == (not old)
+    assert app.title[0].value.startswith(("Attention", "注意力") if old else ("A Transformer", "一个正在"))
+    assert ("vizformer_whole_model_picture" in screen(app)) == (not old)
     assert said_by(app) == fields(shown)
 
 
@@ -466,7 +466,7 @@ def test_the_start_page_is_reached_again_with_a_view_of_attention(open_app):
     app = open_app("pages/explore/attention.py", head=3, layer=1, text="hello")
     app.query_params.clear()  # as the navigation does
     app.switch_page("pages/learn/start.py").run()
-    assert app.title[0].value == "Start here"
+    assert app.title[0].value.startswith("A Transformer translating")
     assert said_by(app) == {"text": "hello"}  # a reload shows this page again
     app.query_params.clear()
     app.switch_page("pages/explore/attention.py").run()

@@ -1,4 +1,4 @@
-"""The start page: the walk draws what the library says, each scene leads to its lesson, three doors lead on."""
+"""The first page: its picture is this forward's, its presses write and lead on, and it names what the model does."""
 
 import numpy as np
 import pytest
@@ -7,32 +7,28 @@ from tests import tiny
 from tests.bundled import load
 from tests.checkpoints import folders as made
 from tests.components.test_mount import sent
-from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.checkpoints import save
-from vizformer.components.walkthrough import KINDS
+from vizformer.components.payload import LIMIT_BYTES
+from vizformer.components.whole_model_picture import DOES
 from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import progress
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import usual_query
-from vizformer.web.tools.start import film, scenes
+from vizformer.web.tools.start import picture
 
 PAGE = "pages/learn/start.py"
 
 
 def drawn(app) -> dict:
-    [index] = [i for i, one in enumerate(app.get("bidi_component")) if "walkthrough" in one.proto.component_name]
+    [index] = [
+        i for i, one in enumerate(app.get("bidi_component")) if "whole_model_picture" in one.proto.component_name
+    ]
     return sent(app, index)
 
 
-def captions(app) -> dict[str, str]:
-    return {scene["kind"]: scene["caption"] for scene in drawn(app)["scenes"]}
-
-
-def follow(app, scene: str):
-    """The link of a scene, as a browser reports it."""
-    assert scene in KINDS
-    app.session_state["walk"] = {"selected": {"scene": scene, "seq": 1.0}}
+def press(app, does: str, **where):
+    """What a browser reports."""
+    assert does in DOES
+    app.session_state["picture"] = {"selected": {"does": does, "seq": 1.0, **where}}
     return app.run()
 
 
@@ -40,103 +36,93 @@ def said_by(app) -> dict[str, str]:
     return {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
 
 
-def test_the_walk_is_this_forwards(open_app):
-    checkpoint = load("zh-en")
-    trace = checkpoint.trace("我有一只猫。")
-    at, n = usual_query(trace.tokens["encoder"]), len(trace.tokens["encoder"])
-    found = walkthrough(checkpoint, trace, at)
+def test_the_picture_is_this_forwards(open_app):
+    trace = load("zh-en").trace("我有一只猫。")
     app = open_app()
     assert not app.exception
     assert not app.error
     data = drawn(app)
-    assert [scene["kind"] for scene in data["scenes"]] == [
-        *("characters", "tokens", "vectors", "added", "attention", "residual", "layers", "cross", "next", "written")
-    ]
-    assert 60 <= sum(scene["seconds"] for scene in data["scenes"]) <= 90
-    assert [token["id"] for token in data["tokens"]] == [token.id for token in trace.tokens["encoder"]]
-    for name in ("embedded", "added", "entering"):
-        np.testing.assert_allclose(data[name].reshape(n, -1), getattr(found, name), atol=1e-6)
-    np.testing.assert_allclose(data["attention_weights"].reshape(n, n), found.look.weights, atol=1e-6)
-    np.testing.assert_allclose(data["cross_weights"].reshape(6, n), found.cross.weights, atol=1e-6)
-    np.testing.assert_allclose(data["sublayers"]["lengths"], found.sublayers.lengths, rtol=1e-5)
-    np.testing.assert_allclose(data["layers"]["cosines"], found.cosines, rtol=1e-5)
-    np.testing.assert_allclose(data["next"]["probabilities"], [one.probability for one in found.candidates], rtol=1e-5)
-    np.testing.assert_allclose(data["written"]["probabilities"], found.writing.probabilities, rtol=1e-5)
-    assert data["cross"]["queries"][found.cross.query] == "a → cat"
-
-
-def test_the_walk_is_told_in_sentences_and_as_a_table_of_the_numbers_that_are_drawn(open_app):
-    data = drawn(open_app())
-    walk = scenes.walk(Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", ""))
-    said, table = film.told(walk)
-    assert all(scene["caption"] in said for scene in data["scenes"])
-    assert {row[0] for row in table.rows} == {scene["title"] for scene in data["scenes"]}
-    assert len(table.rows) == table.total < 1000
-    rows = {scene["kind"]: [row[1:] for row in table.rows if row[0] == scene["title"]] for scene in data["scenes"]}
-    at, look = data["followed"], data["attention"]["query"]
-    assert [row[2] for row in rows["tokens"]] == [token["id"] for token in data["tokens"]]
-    entering = [value for name, __, value in rows["added"] if name == "together"]
-    np.testing.assert_allclose(entering, data["entering"].reshape(len(data["tokens"]), -1)[at], atol=1e-6)
-    weights = [value for *__, value in rows["attention"]]
-    np.testing.assert_allclose(weights, data["attention_weights"].reshape(2 * [len(data["tokens"])])[look], atol=1e-6)
-    lengths = [value for __, place, value in rows["layers"] if place == "length"]
-    np.testing.assert_allclose(lengths, data["layers"]["lengths"], rtol=1e-5)
-    assert [row[0] for row in rows["next"]] == data["next"]["names"]
+    encoder, decoder = data["lanes"]
+    assert encoder["tokens"] == [token.text for token in trace.tokens["encoder"]]
+    assert decoder["tokens"] == [token.text for token in trace.tokens["decoder"]]
+    assert "".join(data["written"]) == "I have a cat."
+    at = 0
+    for lane in data["lanes"]:
+        for maps in lane["maps"]:
+            record = trace[f"{lane['stack']}.{maps['layer']}.{'cross' if maps['kind'] == 'cross' else 'self'}"]
+            for head in maps["heads"]:
+                weights, scores = record.pattern(head).numpy().ravel(), record.scores(head).numpy().ravel()
+                here = slice(at, at + weights.size)
+                np.testing.assert_allclose(data["weights"][here] / 65535, weights, atol=1e-5)
+                np.testing.assert_allclose(data["scores"][here], scores, atol=1e-5)
+                at += weights.size
+    assert at == len(data["weights"])
+    assert set(data["addresses"]) == {"encoder", "decoder", "cross"}
 
 
 @pytest.mark.parametrize(
-    ("locale", "words"),
+    ("model", "text", "title"),
     [
-        (
-            "en-US",
-            {
-                "vectors": "picks a row of a learned table, times 16: ",
-                "tokens": "“猫” is number {id}",
-                "cross": "after “a”, there to choose “cat”, looks at “猫” with weight 0.9",
-            },
-        ),
-        (
-            "zh-CN",
-            {
-                "tokens": "“猫” 的编号是 {id}",
-                "vectors": "取出一行，再乘以 16：",
-                "cross": "要选出 “cat” 的那一行，以权重 0.9",
-            },
-        ),
+        ("zh-en", "I have a cat.", "A Transformer translating your sentence."),
+        ("stories", "The cat sat on the mat", "A Transformer continuing your text."),
+        ("cloze", "She opened the [MASK].", "A Transformer filling in the blank."),
     ],
 )
-def test_captions_hold_the_sentences_own_tokens_and_numbers(open_app, locale, words):
-    app = open_app(locale=locale)
-    said = captions(app)
-    cat = next(token for token in load("zh-en").encode("我有一只猫。") if token.text == "猫")
-    for kind, part in words.items():
-        assert part.format(id=cat.id) in said[kind]
-    data = drawn(app)
-    row = data["entering"].reshape(len(data["tokens"]), -1)[data["followed"], 0]
-    assert f"= {scenes.number(row)}" in said["added"]
-    weight = data["attention_weights"].reshape(2 * [len(data["tokens"])])[
-        data["attention"]["query"], data["attention"]["key"]
+def test_it_says_what_the_model_does(open_app, model, text, title):
+    app = open_app(PAGE, model=model, text=text)
+    assert not app.exception
+    assert app.title[0].value.startswith(title)
+    assert len(drawn(app)["lanes"]) == (2 if model == "zh-en" else 1)
+
+
+def test_there_is_one_field_and_examples_that_work(open_app):
+    app = open_app()
+    assert [one.key for one in app.text_input if one.key == "view.text"] == ["view.text"]
+    for at, (__, model, text) in enumerate(picture.EXAMPLES):
+        app = app.button(key=f"start.example.{at}").click().run()
+        assert not app.exception
+        assert not app.error
+        assert app.text_input(key="view.text").value == text
+        assert app.selectbox(key="view.model").value.name == model.name
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "row", "token", "now"),
+    [
+        ("zh-en", "我有一只猫。", 2, "dog", {"target": "I have dog"}),
+        ("stories", "The dog went to", 4, "the", {"text": "The dog went to the"}),
+        ("cloze", "She opened the [MASK].", 4, "door", {"text": "She opened the door."}),
+    ],
+)
+def test_a_token_that_is_pressed_is_written(open_app, model, text, row, token, now):
+    app = open_app(PAGE, model=model, text=text)
+    checkpoint = load(model)
+    [piece] = [
+        one for one in checkpoint.encode(f"a {token} a" if model != "zh-en" else f" {token}") if one.text == token
     ]
-    assert f"{weight:.3f}" in said["attention"]
-    assert f"{data['next']['probabilities'][0]:.1%}" in said["next"]
-    assert "I have a cat." in said["written"]
+    app = press(app, "write", row=row, token=piece.id)
+    assert not app.exception
+    assert now.items() <= said_by(app).items()
+    lane = drawn(app)["lanes"][-1]
+    assert token in lane["tokens"]
 
 
-def test_other_architectures_end_as_they_do(open_app):
-    app = open_app(PAGE, model="stories", text="The cat sat on the mat")
-    data, said = drawn(app), captions(app)
-    assert list(said)[3:] == ["turned", "attention", "residual", "layers", "next"]
-    assert "picks a row of a learned table: “mat”" in said["vectors"]  # as it stands in the table
-    assert data["followed"] == len(data["tokens"]) - 1  # the text goes on after it
-    assert "RoPE" in said["turned"]
-    assert "344°" in said["turned"]  # position 6, one radian a position
-    assert data["attention_blocked"].reshape(7, 7).sum() == 21
-    app = open_app(PAGE, model="cloze", text="She opened the [MASK].")
-    data, said = drawn(app), captions(app)
-    assert list(said)[3:] == ["added", "attention", "residual", "layers", "next"]
-    assert data["tokens"][data["followed"]]["text"] == "[MASK]"
-    assert "normalised" in said["added"]
-    assert "to stand in this place" in said["next"]
+@pytest.mark.parametrize(
+    ("does", "title", "link"),
+    [
+        ("heads", "Attention", {"site": "cross", "layer": "2", "head": "1", "query": "3"}),
+        ("embedding", "Tokens and embeddings", {"part": "lookup"}),
+        ("positions", "Positions", {"part": "waves"}),
+        ("norm", "Add & norm, feed-forward", {}),
+        ("output", "Writing a text", {"part": "ways"}),
+    ],
+)
+def test_a_press_leads_to_what_takes_it_apart(open_app, does, title, link):
+    app = open_app(text="他喜欢喝水。")
+    app = press(app, does, kind="cross", layer=2, head=1, query=3)
+    assert not app.exception
+    assert app.title[0].value == title
+    assert link.items() <= said_by(app).items()
 
 
 def test_models_that_lack_something(open_app, tmp_path, monkeypatch):
@@ -145,91 +131,45 @@ def test_models_that_lack_something(open_app, tmp_path, monkeypatch):
     save(tiny.checkpoint("decoder-only", **tiny.ALIBI), tmp_path / "alibi")
     save(tiny.checkpoint("encoder-only", positions="none"), tmp_path / "unplaced")
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    for model, place, ends in (
-        ("headless-t5", "biased", "cross"),
-        ("headless", "added", "layers"),
-        ("alibi", "biased", "next"),
-        ("unplaced", "unplaced", "next"),
+    for model, added, predicts in (
+        ("headless-t5", False, False),
+        ("headless", True, False),
+        ("alibi", False, True),
+        ("unplaced", False, True),
     ):
         app = open_app(PAGE, model=f"models/{model}", text="The cats")
         assert not app.exception
         assert not app.error, model
-        said = captions(app)
-        assert (list(said)[3], list(said)[-1]) == (place, ends), model
-        assert not any("nan" in caption or "None" in caption for caption in said.values())
+        data = drawn(app)
+        assert (data["lanes"][0]["added"], bool(data["candidates"])) == (added, predicts), model
 
 
-def test_of_a_long_text_it_says_how_much_is_drawn(open_app):
-    app = open_app(PAGE, text="我有一只猫。" * 6)
-    data, tokens = drawn(app), load("zh-en").encode("我有一只猫。" * 6)
-    assert len(data["tokens"]) == 16
-    assert f"The text has {len(tokens)} tokens; the first 16 are drawn." in data["note"]
-    assert "".join(data["characters"]) == "".join(token.text for token in tokens[:16] if not token.special)
-    assert (
-        "36 characters, and the model is given nothing else" in captions(app)["characters"]
-    )  # not the 15 of the picture
+def test_of_a_long_text_the_first_tokens_travel_and_the_rest_is_counted(open_app):
+    data = drawn(open_app(PAGE, text="我有一只猫。" * 6))
+    tokens = load("zh-en").encode("我有一只猫。" * 6)
+    lane = data["lanes"][0]
+    assert (len(lane["tokens"]), lane["count"]) == (31, len(tokens))
+    assert sum(data[name].nbytes for name in ("weights", "scores", "reasons", "strips", "totals")) < LIMIT_BYTES / 20
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("scene", "title", "link"),
-    [
-        ("tokens", "Tokens and embeddings", {"part": "pieces"}),
-        ("added", "Positional encoding", {"part": "waves"}),
-        ("attention", "Query, key, value", {"part": "arithmetic"}),
-        ("cross", "Cross-attention", {"part": "memory", "site": "cross"}),
-        ("residual", "Add & norm, feed-forward", {}),
-        ("next", "Decoding: generating text", {"part": "ways"}),
-        ("written", "Decoding: generating text", {}),
-    ],
-)
-def test_a_scene_leads_to_what_takes_it_apart(open_app, scene, title, link):
-    app = open_app(text="他喜欢喝水。")
-    looked = drawn(app)["cross" if scene == "cross" else "attention"]
-    app = follow(app, scene)
-    assert not app.exception
-    assert app.title[0].value == title
-    now = said_by(app)
-    assert now["text"] == "他喜欢喝水。"
-    assert link.items() <= now.items()
-    if scene in ("attention", "cross"):  # the same row, whose weights it takes apart
-        assert (
-            int(now.get("query", usual_query(load("zh-en").trace("他喜欢喝水。").tokens["encoder"]))) == looked["query"]
-        )
+def test_what_it_begins_with_is_told_in_a_sentence_and_a_table():
+    subject = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
+    said, table = picture.told(subject)
+    assert "“a” attends to “猫” with weight 0." in said
+    weights = [row[-1] for row in table.rows if row[2] == "weight"]
+    assert sum(weights) == pytest.approx(1)
+    assert f"weight {max(weights):.3f}" in said
 
 
 def doors(app) -> list:
-    """The links below the film."""
+    """The links below the picture."""
     (body,) = [block for block in app.get("flex_container") if block.proto.id.endswith("page-body")]
-    return body.get("page_link")
+    return [element.proto.page for element in body.get("page_link")]
 
 
-def test_three_doors(open_app):
-    app = open_app()
-    assert [one.value for one in app.subheader] == ["Learn", "Explore", "Open your own model"]
-    assert [element.proto.page for element in doors(app)] == [
-        "learn",
-        "attention",
-        "generation",
-        "blanks",
-        "open",
-        "train",
-    ]
-    assert app.button(key="start.learn").label == "Begin with: The map →"
-
-
-def test_the_door_to_the_course_knows_what_was_done(open_app):
-    app = open_app(PAGE)
-    app.session_state[progress._DONE] = frozenset({"map/share", "map/path", "map/cost", "map/felt", "tokens/pieces"})
-    app.run()
-    assert any(one.value.startswith("5 of ") for one in app.caption)
-    button = app.button(key="start.learn")
-    assert button.label == "Continue with: Tokens and embeddings →"
-    assert button.click().run().title[0].value == "Tokens and embeddings"
-
-
-def test_the_doors_stay_where_a_sentence_cannot_be_read(open_app):
+def test_one_line_of_doors_also_where_a_sentence_cannot_be_read(open_app):
+    assert doors(open_app()) == ["path", "attention", "teach", "open"]
     app = open_app(PAGE, text="")
     assert not app.exception
     assert app.error
-    assert [one.value for one in app.subheader] == ["Learn", "Explore", "Open your own model"]
+    assert doors(app) == ["path", "attention", "teach", "open"]

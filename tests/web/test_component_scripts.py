@@ -19,7 +19,7 @@ def client() -> TestClient:
 
 
 def test_a_message_holds_no_script_that_is_long_and_its_address_has_it_all(client: TestClient) -> None:
-    assert {"attention", "whole_model", "walkthrough", "memory"} <= component_scripts.known().keys()
+    assert {"attention", "whole_model", "whole_model_picture", "memory"} <= component_scripts.known().keys()
     for component in component_scripts.known().values():
         script, style = component_scripts.instead(component)
         if script == component.script:

@@ -29,6 +29,6 @@ if TYPE_CHECKING:
     from vizformer.components import table as table
     from vizformer.components import tokens as tokens
     from vizformer.components import tree as tree
-    from vizformer.components import walkthrough as walkthrough
+    from vizformer.components import whole_model_picture as whole_model_picture
 
 __getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

@@ -12,9 +12,8 @@ const DIVERGING = {
   dark: ["#ffd9a3", "#d98a35", "#8f5417", "#262a31", "#2b5f96", "#5a9fe0", "#a9d4ff"],
 };
 
-// Bars of numbers above 0 and below it, read on a light ground and on a dark one.
+// Bars of numbers, read on a light ground and on a dark one.
 export const ABOVE = "#2f87c4";
-export const BELOW = "#d07800";
 
 // Colours of heads laid over each other: far enough apart for normal and for colour-blind eyes (a test simulates them),
 // and against the page. From the ninth head on they begin anew, with dashes.

@@ -21,6 +21,8 @@ NAME = "VizFormer"
 SHOWN_ON_A_PHONE = 24  # widths of the sentence's characters: a Chinese one is as wide as two letters
 _OPEN, _READ = "bar.open", "_sentence of the bar"
 _BOXES: ContextVar[DeltaGenerator | None] = ContextVar("boxes of the bar", default=None)
+_HEADING: ContextVar[DeltaGenerator | None] = ContextVar("heading of the first page", default=None)
+_HEADING: ContextVar[tuple[DeltaGenerator, Entry] | None] = ContextVar("heading of the page", default=None)
 
 
 def draw(entry: Entry) -> None:
@@ -64,7 +66,11 @@ def boxes() -> DeltaGenerator:
 def head(entry: Entry) -> None:
     """The line below the bar: the title of the page, and the pages beside it."""
     with st.container(horizontal=True, vertical_alignment="center", key="page-head", wrap=False):
-        st.title(translate(entry.title), anchor=False, help=translate(entry.summary), width="content")
+        if entry is HOME:
+            _HEADING.set(st.empty())
+            heading(translate(entry.heading))
+        else:
+            st.title(translate(entry.title), anchor=False, help=translate(entry.summary), width="content")
         if presenting.is_on():
             guarded()(class_door.leading)()
             presenting.head()
@@ -72,6 +78,11 @@ def head(entry: Entry) -> None:
         with st.container(horizontal=True, key="page-views", wrap=False, gap=None):
             for other in beside(entry):
                 st.page_link(other.file, label=_here(_way(entry, other), is_here=other is entry))
+
+
+def heading(said: str) -> None:
+    """What stands over the first page, which depends on what its model does."""
+    (_HEADING.get() or st.empty()).title(said, anchor=False, width="content")
 
 
 def _here(label: str, *, is_here: bool) -> str:
@@ -83,6 +94,8 @@ def _here(label: str, *, is_here: bool) -> str:
 def _way(entry: Entry, other: Entry) -> str:
     """The label of the way from a page to one beside it: back and on in the course."""
     title = translate(other.title)
+    if entry is HOME:
+        return _("Learn it step by step →")
     if entry not in COURSE or other not in COURSE:
         return title
     return f"← {title}" if COURSE.index(other) < COURSE.index(entry) else f"{title} →"

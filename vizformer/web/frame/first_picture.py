@@ -23,7 +23,7 @@ from vizformer.components import _bundle
 from vizformer.web.frame.sitemap import DOORS, Entry
 from vizformer.web.link.languages import catalogue
 
-COMPONENT = "walkthrough"
+COMPONENT = "whole_model_picture"
 _COLOURS = {
     "background-color": "backgroundColor",
     "secondary-background-color": "secondaryBackgroundColor",
@@ -81,7 +81,8 @@ def _kept(language: str) -> str:
 
 def markup(language: str, entry: Entry, data: str, later: Iterable[str] = ()) -> str:
     """What stands in a page beside the place of the app: its picture, if any, and files that are needed `later`."""
-    title, *doors = (html.escape(catalogue(language).get(e.title.text, e.title.text)) for e in (entry, *DOORS))
+    said = (entry.heading.text, *(door.title.text for door in DOORS))
+    title, *doors = (html.escape(catalogue(language).get(text, text)) for text in said)
     bar = f"<b>VizFormer</b>{''.join(f'<span>{door}</span>' for door in doors)}"
     return (
         "<noscript><style>#first-picture { display: none; }</style></noscript>"

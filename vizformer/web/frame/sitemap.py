@@ -30,6 +30,11 @@ class Entry:
         return Message(_WORDS[self.url]["title"])
 
     @property
+    def heading(self) -> Message:
+        """What stands over the page: its title, where it says nothing else."""
+        return Message(_WORDS[self.url].get("heading", _WORDS[self.url]["title"]))
+
+    @property
     def summary(self) -> Message:
         return Message(_WORDS[self.url]["summary"])
 
@@ -100,11 +105,13 @@ def door_of(entry: Entry) -> Entry | None:
 
 
 def beside(entry: Entry) -> tuple[Entry, ...]:
-    """The pages that are one press away from a page: the views of its door; of a lesson the path and its neighbours."""
+    """The pages one press away from a page: the views of its door; of a lesson the path and its neighbours."""
     if entry in COURSE:
         at = COURSE.index(entry)
         return (PATH, *COURSE[max(at - 1, 0) : at], *COURSE[at + 1 : at + 2])
     if entry is PATH:
         return COURSE[:1]
+    if entry is HOME:
+        return (PATH,)
     groups = ((PAPER, LAYER), *(DOORS[door] for door in (EXPLORE, TEACH, MODELS)))
     return next((group for group in groups if entry in group), ())

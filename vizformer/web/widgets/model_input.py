@@ -26,16 +26,19 @@ from vizformer.web.words.i18n import _, show_note, show_warning, translate
 _LAST_GOOD = "vizformer.subject"
 
 
-def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | None:
+def subject_box(
+    usable: Callable[[ModelRef], bool] | None = None, *, place: DeltaGenerator | None = None
+) -> Subject | None:
     """Draws the boxes for sentence, target and model, and returns what can be shown.
 
-    A page that only some models can fill says which are `usable`: it opens on one where the link names none.
+    A page that only some models can fill says which are `usable`: it opens on one where the link names none.  The box of the
+    sentence stands in `place` where there is one, else in the bar with the others.
 
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
     """
     model_suggestions.fit(usable)
-    view, reads_target, itself = boxes()
+    view, reads_target, itself = boxes(place)
     model_assumptions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
         show_note(
@@ -76,14 +79,14 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     return wanted
 
 
-def boxes() -> tuple[View, bool, bool]:
+def boxes(place: DeltaGenerator | None = None) -> tuple[View, bool, bool]:
     """Draws the boxes alone: what the view is, whether its model reads a target, and whether that is the sentence itself."""
     models = model_list.models()
     view = state.fit(model=models)
     reads_target = model_cache.reads_target(view.model) if view.model in models else False
     # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
     itself = reads_target and not model_suggestions.writes(view.model)
-    _boxes(models, reads_target=reads_target, itself=itself)
+    _boxes(models, place, reads_target=reads_target, itself=itself)
     return view, reads_target, itself
 
 
@@ -96,8 +99,8 @@ def model_box(models: Sequence[ModelRef]) -> None:
         )
 
 
-def _boxes(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> None:
-    with bar.boxes():
+def _boxes(models: Sequence[ModelRef], place: DeltaGenerator | None, *, reads_target: bool, itself: bool) -> None:
+    with place or bar.boxes():
         st.text_input(
             _("Sentence"),
             placeholder=_("Type a sentence and press Enter"),
@@ -105,6 +108,7 @@ def _boxes(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> N
             **state.bind("text"),
         )
         long_text.button()
+    with bar.boxes():
         if reads_target:
             written = _("what the model writes") if state.view().model.is_from_elsewhere else _("its own translation")
             st.text_input(

@@ -1,0 +1,213 @@
+"""One forward as one picture: the rows that enter, the maps of the heads, layer by layer, and the tokens that come out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+
+from vizformer.analysis.attribution.predictions import Prediction, most_probable
+from vizformer.analysis.heads.maps import Kind, n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
+from vizformer.text import Token
+
+SHOWN = 32  # tokens of a stack up to which all are drawn; of more, one less, which leaves room for how many are not
+CELLS = 32  # numbers of a row that are drawn: the first ones
+LAYERS, HEADS = 3, 4  # drawn of a stack, and of a layer
+CANDIDATES = 5
+_ALL = 0.99
+
+Stack = Literal["encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The heads of one layer that are drawn, between the tokens that are drawn."""
+
+    kind: Kind
+    layer: int
+    heads: tuple[int, ...]
+    n_heads: int
+    scale: float  # what q . k is multiplied by
+    # whether softmax sees q . k * scale alone: no distance is added, nothing bent, and no sink takes a share
+    plain: bool
+    weights: Float[ndarray, "heads n_q n_k"]
+    scores: Float[ndarray, "heads n_q n_k"]  # before the mask
+    reasons: UInt8[ndarray, "n_q n_k"]  # why a cell is masked, 0 where it is not (`vizformer.model.masks.Reason`)
+    totals: Float[ndarray, "heads n_q"]  # log sum exp of a row's scores, over all keys that are visible
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One stack of the model."""
+
+    stack: Stack
+    tokens: tuple[Token, ...]
+    count: int  # tokens that the stack reads
+    embedded: Float[ndarray, "n cells"]  # E[id], times sqrt(d_model) where the model does that
+    added: Float[ndarray, "n cells"] | None  # the positional encoding; None where none is added
+    layers: int  # that the stack has
+    attention: tuple[Attention, ...]  # of the layers that are drawn, in the order of the data
+
+
+@dataclass(frozen=True)
+class Look:
+    """The cell of a head with which the picture begins: its place among all `Attention`, head, query and key."""
+
+    attention: int
+    head: int
+    query: int
+    key: int
+
+
+@dataclass(frozen=True)
+class ForwardPicture:
+    lanes: tuple[Lane, ...]
+    # of each row that is drawn of the last stack, the most probable tokens; empty without a head that predicts
+    candidates: tuple[tuple[Prediction, ...], ...]
+    look: Look
+    # the text that a decoder beside an encoder has written, token by token: one for each row after the first
+    written: tuple[str, ...]
+
+
+@torch.inference_mode()
+def forward_picture(checkpoint: Checkpoint, trace: Trace, *, layer: int = 0, predicts: bool = True) -> ForwardPicture:
+    """What is drawn of a forward.
+
+    Args:
+        layer: of more than `LAYERS` layers, one that is to be among them; the first and the last are in any case.
+        predicts: whether the model came with a head that predicts tokens.
+    """
+    stacks: tuple[Stack, ...] = ("encoder", "decoder")
+    lanes = tuple(_lane(checkpoint, trace, stack, layer) for stack in stacks if stack in trace.tokens)
+    last = lanes[-1]
+    both = len(lanes) > 1
+    return ForwardPicture(
+        lanes,
+        tuple(most_probable(checkpoint, trace.logits[i], CANDIDATES) for i in range(len(last.tokens)))
+        if predicts
+        else (),
+        _look(lanes, checkpoint.model.config.mask_id),
+        _written(checkpoint, last.tokens) if both else (),
+    )
+
+
+def shown_layers(count: int, wanted: int) -> list[int]:
+    """All layers, or the first, the one that is wanted (else one in the middle), and the last."""
+    if count <= LAYERS:
+        return list(range(count))
+    return [0, wanted if 0 < wanted < count - 1 else count // 2, count - 1]
+
+
+def apart(maps: Float[ndarray, "heads n_q n_k"], count: int) -> list[int]:
+    """The heads that differ most: the two farthest apart, then always the one farthest from those that were taken.
+
+    d(a, b) = sum_ij |a_ij - b_ij|.
+    """
+    if len(maps) <= count:
+        return list(range(len(maps)))
+    flat = maps.reshape(len(maps), -1)
+    distances = np.stack([np.abs(flat - one).sum(axis=1) for one in flat])  # [heads, heads]
+    taken = [int(i) for i in np.unravel_index(int(distances.argmax()), distances.shape)]
+    while len(taken) < count:
+        nearest = distances[:, taken].min(axis=1)
+        nearest[taken] = -1
+        taken.append(int(nearest.argmax()))
+    return sorted(taken)
+
+
+def _lane(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int) -> Lane:
+    tokens, model = trace.tokens[stack], checkpoint.model
+    n = _drawn(tokens)
+    rows = model.token_rows(model.token_table(stack).weight[[token.id for token in tokens[:n]]])
+    positions = model.positions(n, stack)
+    kinds: tuple[Kind, ...] = (stack, "cross") if stack == "decoder" and "encoder" in trace.tokens else (stack,)
+    keys: dict[Kind, int] = {stack: n, "cross": _drawn(trace.tokens.get("encoder", ()))}
+    count = n_layers(trace, stack)
+    return Lane(
+        stack,
+        tokens[:n],
+        len(tokens),
+        (rows.float().cpu() * model.config.embedding_factor)[:, :CELLS].numpy(),
+        None if positions is None else positions.float().cpu()[:, :CELLS].numpy(),
+        count,
+        tuple(
+            _attention(trace[site_name(kind, one)], kind, one, n, keys[kind])
+            for one in shown_layers(count, layer)
+            for kind in kinds
+        ),
+    )
+
+
+def _drawn(tokens: Sequence[Token]) -> int:
+    return len(tokens) if len(tokens) <= SHOWN else SHOWN - 1
+
+
+def _attention(record: AttentionRecord, kind: Kind, layer: int, n_q: int, n_k: int) -> Attention:
+    rows = record.of_queries(0, n_q)
+    maps = np.stack([rows.pattern(head)[:, :n_k].float().cpu().numpy() for head in range(rows.n_heads)])
+    heads = apart(maps, HEADS)
+    scores = [rows.scores(head).float() for head in heads]
+    blocked = [rows.reason(head) for head in heads]
+    plain = rows.sink(0) is None and all(torch.equal(rows.scores(head), rows.content_scores(head)) for head in heads)
+    totals = [one.masked_fill(why > 0, -torch.inf).logsumexp(1) for one, why in zip(scores, blocked, strict=True)]
+    return Attention(
+        kind,
+        layer,
+        tuple(heads),
+        record.n_heads,
+        record.scale,
+        plain,
+        maps[heads],
+        torch.stack(scores)[:, :, :n_k].cpu().numpy(),
+        blocked[0][:, :n_k].cpu().numpy(),
+        torch.stack(totals).cpu().numpy(),
+    )
+
+
+def _look(lanes: Sequence[Lane], mask_id: int | None) -> Look:
+    """Of the last kind of attention, in the rows that choose a token, the largest weight onto a word.
+
+    Weights that are all there is to give (above `_ALL`) are left out: of them there is nothing to work out.
+    """
+    every = [one for lane in lanes for one in lane.attention]
+    queries, keys = lanes[-1].tokens, lanes[0].tokens
+    cross = len(lanes) > 1
+    wanted = np.array([[_is_word(b) and (cross or i != j) for j, b in enumerate(keys)] for i, a in enumerate(queries)])
+    if cross:  # the row before a word chooses it, and the first one has nothing to go by
+        rows = [0 < i < len(queries) - 1 and _is_word(queries[i + 1]) for i in range(len(queries))]
+    elif lanes[-1].stack == "decoder":  # the last row chooses what follows the text
+        rows = [i == len(queries) - 1 for i in range(len(queries))]
+    else:
+        rows = [mask_id is not None and token.id == mask_id for token in queries]
+    if (chosen := wanted & np.array(rows)[:, None]).any():
+        wanted = chosen
+    if not wanted.any():
+        wanted[:] = True
+    best = (-1.0, Look(0, 0, 0, 0))
+    for place, one in enumerate(every):
+        if cross and one.kind != "cross":
+            continue
+        weights = np.where(wanted & (one.weights < _ALL), np.nan_to_num(one.weights), -1)
+        head, query, key = (int(i) for i in np.unravel_index(int(weights.argmax()), weights.shape))
+        best = max(best, (float(weights[head, query, key]), Look(place, head, query, key)), key=lambda found: found[0])
+    return best[1]
+
+
+def _is_word(token: Token) -> bool:
+    return not token.special and any(map(str.isalnum, token.text))
+
+
+def _written(checkpoint: Checkpoint, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """What each token adds to the text: text(first i + 1) after text(first i)."""
+    said, found = "", []
+    for end in range(2, len(tokens) + 1):
+        text = checkpoint.tokenizer.decode([token.id for token in tokens[:end]])
+        found.append(text[len(said) :] if text.startswith(said) else tokens[end - 1].text)
+        said = text
+    return tuple(found)

@@ -1,0 +1,55 @@
+// What the picture of the whole model is drawn from. Read by the type checker only.
+
+import type { Sent, SentColumn } from "./types.d.ts";
+
+interface SentMaps {
+  kind: "encoder" | "decoder" | "cross";
+  layer: number;
+  heads: number[];
+  n_heads: number;
+  scale: number;
+  plain: boolean;
+}
+
+/** The heads of one layer, with what they are read from. */
+export interface PictureMaps extends SentMaps {
+  /** Of the stack of the queries, in `lanes`. */
+  lane: number;
+  queries: string[];
+  keys: string[];
+  /** Queries that the whole text has. */
+  queryCount: number;
+  address: string;
+  weightAt(head: number, query: number, key: number): number;
+  scoreAt(head: number, query: number, key: number): number;
+  totalAt(head: number, query: number): number;
+  reasonAt(query: number, key: number): number;
+}
+
+export interface SentLane {
+  stack: "encoder" | "decoder";
+  tokens: string[];
+  count: number;
+  layers: number;
+  cells: number;
+  added: boolean;
+  maps: SentMaps[];
+}
+
+/** See whole_model_picture.py. A candidate: its text, id, probability, and whether it is a special token. */
+export interface SentPicture extends Sent<null> {
+  lanes: SentLane[];
+  candidates: [string, number, number, boolean][][];
+  written: string[];
+  look: [number, number, number, number];
+  positions: string;
+  norm: string;
+  norm_order: string;
+  addresses: Record<string, string>;
+  made: string;
+  strips: SentColumn;
+  weights: SentColumn;
+  scores: SentColumn;
+  reasons: SentColumn;
+  totals: SentColumn;
+}

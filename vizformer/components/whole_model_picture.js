@@ -1,0 +1,412 @@
+// @ts-check
+// The whole model as one picture of one forward.  What is pressed is looked at here; Python hears of a token that is to be
+// written and of ways to other pages.
+
+import { readTheme } from "./js/colours.js";
+import { present } from "./js/conversation.js";
+import { element, isShortcut, signButton } from "./js/dom.js";
+import { paint, weightStep } from "./js/head_image.js";
+import { readColumn } from "./js/numbers.js";
+import { ReadingGlass } from "./js/reading_glass.js";
+import { fill, visible } from "./js/text.js";
+
+/** @import { Component, Theme } from "./js/types.d.ts" */
+/** @import { PictureMaps, SentPicture } from "./js/picture_types.d.ts" */
+
+const SECONDS = 7;  // in which a token runs through the model
+const BEGIN = 1000;  // ms
+const ROW = 30;  // px, of a lane that is not crowded
+const CROWDED = 12;  // tokens of a lane from which on they stand in several columns
+let hasRun = false;  // by itself it runs once in a tab
+
+class WholeModelPicture {
+  /** @type {SentPicture} */ data;
+  /** @type {Theme} */ theme;
+  /** @type {Component<SentPicture>["setStateValue"]} */ send;
+  /** @type {PictureMaps[]} */ maps = [];
+  /** @type {HTMLButtonElement[][]} */ buttons = [];
+  /** @type {HTMLButtonElement[][]} */ tokens = [];
+  /** @type {HTMLElement[]} */ stages = [];
+  /** @type {number | undefined} */ timer;
+  /** @type {HTMLButtonElement | null} */ pressed = null;
+  strips = new Uint8Array();
+  stage = -1;
+  row = 0;
+
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
+    this.root = element("section", "vf-whole");
+    this.root.setAttribute("role", "group");
+    this.written = element("p", "vf-whole-written");
+    this.lanes = element("div", "vf-whole-lanes");
+    this.next = element("section", "vf-whole-next");
+    this.glass = new ReadingGlass({
+      pick: (query, key) => this.look(this.at, this.head, query, key),
+      heads: () => this.tell("heads"),
+      close: () => this.close_sheet(),
+    });
+    this.bar = element("div", "vf-whole-bar");
+    this.root.append(this.written, this.lanes, this.glass.root, this.next, this.bar);
+    this.root.addEventListener("pointerdown", () => this.stop());
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    parent.append(this.root);
+  }
+
+  /** @param {Component<SentPicture>} component */
+  update(component) {
+    const { data, setStateValue } = component;
+    const before = this.data?.made;
+    Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
+    this.unpack();
+    if (before !== data.made) {
+      [this.at, this.head, this.query, this.key_] = data.look;
+      this.row = this.maps[this.at].lane === data.lanes.length - 1 ? this.query : data.lanes[data.lanes.length - 1].tokens.length - 1;
+    }
+    this.build();
+    this.look(this.at, this.head, this.query, this.key_);
+    this.root.dataset.made = data.made;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (!data.static && !hasRun && !calm) this.timer = setTimeout(() => this.play(), BEGIN);
+    if (!data.static) hasRun = true;
+  }
+
+  unpack() {
+    const { data } = this;
+    const read = (/** @type {"strips" | "weights" | "scores" | "reasons" | "totals"} */ name) =>
+      readColumn(data[name], data.types?.[name]) ?? new Float32Array();
+    const [weights, scores, reasons, totals] = [read("weights"), read("scores"), read("reasons"), read("totals")];
+    this.strips = /** @type {Uint8Array} */ (read("strips"));
+    let [cells, masks, rows] = [0, 0, 0];
+    this.maps = data.lanes.flatMap((own, lane) => own.maps.map((one) => {
+      const other = one.kind === "cross" ? data.lanes[0] : own;
+      const [queries, keys] = [own.tokens, other.tokens];
+      const [n, m, cell, mask, row] = [queries.length, keys.length, cells, masks, rows];
+      [cells, masks, rows] = [cells + one.heads.length * n * m, masks + n * m, rows + one.heads.length * n];
+      const place = (/** @type {number} */ h, /** @type {number} */ q, /** @type {number} */ k) => cell + (h * n + q) * m + k;
+      return {
+        ...one, lane, queries, keys, queryCount: own.count, address: data.static ? "" : data.addresses[one.kind] ?? "",
+        weightAt: (h, q, k) => weights[place(h, q, k)] / 65535,
+        scoreAt: (h, q, k) => scores[place(h, q, k)],
+        totalAt: (h, q) => totals[row + h * n + q],
+        reasonAt: (q, k) => reasons[mask + q * m + k],
+      };
+    }));
+  }
+
+  build() {
+    const { data } = this;
+    const { words, lanes } = data;
+    this.root.setAttribute("aria-label", words.picture);
+    this.root.classList.toggle("vf-whole-one", lanes.length === 1);
+    [this.buttons, this.tokens, this.stages] = [[], [], []];
+    let strip = 0;
+    this.lanes.replaceChildren(...lanes.flatMap((lane, at) => {
+      const box = element("section", `vf-whole-lane vf-whole-${lane.stack}`);
+      box.setAttribute("role", "group");
+      const title = element("h3", "", words[`lane_${lanes.length > 1 ? lane.stack : "alone"}`]);
+      box.setAttribute("aria-label", title.textContent ?? "");
+      const tokens = element("div", "vf-whole-tokens");
+      tokens.classList.toggle("vf-whole-crowded", lane.tokens.length > CROWDED);
+      this.tokens.push(lane.tokens.map((token, i) => {
+        const button = this.button("vf-whole-token", visible(token), () => this.choose(at, i));
+        button.title = visible(token);
+        return button;
+      }));
+      tokens.append(...this.tokens[at]);
+      if (lane.count > lane.tokens.length) tokens.append(element("span", "vf-whole-more", `+ ${lane.count - lane.tokens.length}`));
+      const rows = element("div", "vf-whole-rows");
+      for (const name of lane.added ? ["embedding", "positions"] : ["embedding"]) {
+        if (name === "positions") rows.append(element("span", "vf-whole-plus", "+"));
+        const column = element("div", "vf-whole-strip");
+        const start = strip;
+        strip += lane.tokens.length * lane.cells;
+        const picture = paint(lane.tokens.length, lane.cells, (i) => this.theme.scores[this.strips[start + i]]);
+        picture.setAttribute("aria-hidden", "true");
+        if (lane.tokens.length <= CROWDED) picture.style.maxHeight = `${lane.tokens.length * ROW}px`;
+        column.append(this.box(name), picture);
+        rows.append(column);
+        this.stages.push(column);
+      }
+      this.stages.splice(this.stages.length - (lane.added ? 2 : 1), 0, tokens);
+      const layers = element("div", "vf-whole-layers");
+      const own = this.maps.filter((one) => one.lane === at);
+      const numbers = [...new Set(own.map((one) => one.layer))];
+      numbers.forEach((layer, i) => {
+        const gap = i ? layer - numbers[i - 1] - 1 : 0;
+        if (gap) layers.append(element("span", "vf-whole-more", fill(words.more, { count: gap })));
+        layers.append(this.layer(layer, own.filter((one) => one.layer === layer)));
+      });
+      box.append(title, tokens, rows, layers);
+      if (!at && lanes.length > 1) {
+        const memory = element("div", "vf-whole-memory", words.memory);
+        this.stages.push(memory);
+        return [box, memory];
+      }
+      return [box];
+    }));
+    this.build_next();
+    this.build_bar();
+  }
+
+  /** @param {number} layer @param {PictureMaps[]} kinds */
+  layer(layer, kinds) {
+    const { words, norm_order: order } = this.data;
+    const box = element("div", "vf-whole-layer");
+    const heads = element("div", "vf-whole-kinds");
+    for (const maps of kinds) {
+      const at = this.maps.indexOf(maps);
+      const group = element("div", `vf-whole-kind vf-whole-of-${maps.kind}`);
+      const name = words[{ encoder: "self", decoder: "masked_self", cross: "cross" }[maps.kind]];
+      const grid = element("div", "vf-whole-maps");
+      this.buttons[at] = maps.heads.map((head, i) => {
+        const [rows, columns] = [maps.queries.length, maps.keys.length];
+        const picture = paint(rows, columns, (cell) => {
+          const [query, key] = [Math.floor(cell / columns), cell % columns];
+          return maps.reasonAt(query, key) ? 0 : this.theme.weights[weightStep(maps.weightAt(i, query, key))];
+        });
+        const button = this.button("vf-whole-map", "", () => {
+          this.look(at, i, ...this.strongest(maps, i, this.query));
+          this.open_sheet(button);
+        });
+        button.setAttribute("aria-label", fill(words[`title_${maps.kind}`], { layer, head }));
+        button.title = button.getAttribute("aria-label") ?? "";
+        button.append(picture);
+        return button;
+      });
+      grid.append(...this.buttons[at]);
+      group.append(element("div", "vf-whole-name", name), grid);
+      if (order !== "none") group.append(this.box("norm"));
+      heads.append(group);
+    }
+    box.append(element("div", "vf-whole-number", fill(words.layer, { layer })), heads, this.box("feedforward"));
+    if (order !== "none") box.append(this.box("norm"));
+    box.append(...["attention", "network"].map((around) => element("i", `vf-whole-residual vf-whole-around-${around}`)));
+    this.stages.push(box);
+    return box;
+  }
+
+  /** @param {string} className @param {string} text @param {() => void} action */
+  button(className, text, action) {
+    const button = element("button", className, text);
+    button.type = "button";
+    button.tabIndex = -1;
+    button.onclick = action;
+    return button;
+  }
+
+  // A box without heads: pressed, it says what it does.
+  /** @param {string} name */
+  box(name) {
+    const { words, lanes } = this.data;
+    const here = name === "output" && lanes.length === 1 && lanes[0].stack === "encoder";
+    const button = this.button(`vf-whole-box vf-whole-${name}`, words[here ? "output_here" : name], () => this.say(name));
+    button.dataset.box = name;
+    return button;
+  }
+
+  /** @param {string} name */
+  say(name) {
+    const { words, positions, norm, norm_order: order } = this.data;
+    const said = name === "norm" ? `${words[`norm_${order === "post" ? "post" : "pre"}`]} ${words[norm === "layer_norm" ? "layer_norm" : "rms_norm"]}`
+      : name === "positions" ? fill(words.positions_are, { positions }) : words[`${name}_is`];
+    this.caption.textContent = said;
+    this.way.hidden = !this.send || this.data.static === true;
+    this.way.onclick = () => this.tell(name);
+  }
+
+  build_next() {
+    const { words, candidates } = this.data;
+    this.next.hidden = candidates.length === 0;
+    this.bars = element("div", "vf-whole-bars");
+    this.next.replaceChildren(this.box("output"), this.bars);
+    for (const button of this.next.querySelectorAll("button")) button.tabIndex = 0;
+    this.next.setAttribute("aria-label", words.output);
+    if (candidates.length) this.stages.push(this.next);
+  }
+
+  build_bar() {
+    const { words } = this.data;
+    this.playing = element("button", "vf-whole-play", words.play);
+    this.playing.type = "button";
+    this.playing.onclick = () => this.play();
+    this.caption = element("span", "vf-whole-caption");
+    this.caption.setAttribute("aria-live", "polite");
+    this.way = element("button", "vf-whole-link", words.way);
+    this.way.type = "button";
+    this.way.hidden = true;
+    const legend = element("span", "vf-whole-legend");
+    legend.append(words.legend, element("i"), "1");
+    this.bar.replaceChildren(
+      this.playing, signButton("‹", words.previous, () => this.step(this.stage - 1)),
+      signButton("›", words.next, () => this.step(this.stage + 1)), this.caption, this.way, legend,
+    );
+  }
+
+  // The strongest key of a row, if the row is one of this head's.
+  /** @param {PictureMaps} maps @param {number} head @param {number} wanted @returns {[number, number]} */
+  strongest(maps, head, wanted) {
+    const query = maps.lane === this.maps[this.at].lane ? Math.min(wanted, maps.queries.length - 1) : Math.min(this.row, maps.queries.length - 1);
+    let best = 0;
+    for (let key = 1; key < maps.keys.length; key++) {
+      if (maps.weightAt(head, query, key) > maps.weightAt(head, query, best)) best = key;
+    }
+    return [query, best];
+  }
+
+  // A token: the row that looks, where the head is of its stack; else the key that is looked at, or a head of that stack.
+  /** @param {number} lane @param {number} token */
+  choose(lane, token) {
+    const here = this.maps[this.at];
+    if (here.lane === lane) {
+      const query = token;
+      this.look(this.at, this.head, ...this.strongest(here, this.head, query));
+    } else if (here.kind === "cross") this.look(this.at, this.head, this.query, token);
+    else {
+      const at = this.maps.findIndex((one) => one.lane === lane);
+      this.row = lane === this.data.lanes.length - 1 ? token : this.row;
+      this.at = at;
+      this.look(at, 0, ...this.strongest(this.maps[at], 0, token));
+    }
+  }
+
+  /** @param {number} at @param {number} head @param {number} query @param {number} key */
+  look(at, head, query, key) {
+    const { data, maps } = this;
+    [this.at, this.head, this.query, this.key_] = [at, head, query, key];
+    const last = data.lanes.length - 1;
+    if (maps[at].lane === last) this.row = query;
+    for (const [i, buttons] of this.buttons.entries()) {
+      for (const [j, button] of buttons.entries()) button.setAttribute("aria-pressed", String(i === at && j === head));
+    }
+    const keyLane = maps[at].kind === "cross" ? 0 : maps[at].lane;
+    for (const [lane, tokens] of this.tokens.entries()) {
+      for (const [i, token] of tokens.entries()) {
+        token.classList.toggle("vf-whole-query", lane === maps[at].lane && i === query);
+        token.classList.toggle("vf-whole-key", lane === keyLane && i === key);
+      }
+    }
+    const picture = this.buttons[at][head].querySelector("canvas");
+    if (picture) this.glass.show({ maps: maps[at], head, query, key }, picture, data.words);
+    this.rove(this.buttons[at][head]);
+    this.draw_next();
+  }
+
+  // Each lane is one stop of the Tab key; the arrow keys go on from there.
+  /** @param {HTMLElement} [chosen] */
+  rove(chosen) {
+    for (const lane of this.lanes.querySelectorAll(".vf-whole-lane")) {
+      const buttons = [...lane.querySelectorAll("button")];
+      const one = buttons.find((button) => button === chosen) ?? buttons.find((button) => button.tabIndex === 0) ?? buttons[0];
+      for (const button of buttons) button.tabIndex = button === one ? 0 : -1;
+    }
+  }
+
+  draw_next() {
+    const { words, candidates, lanes, written } = this.data;
+    const row = Math.min(this.row, candidates.length - 1);
+    const most = Math.max(...(candidates[row] ?? []).map(([, , p]) => p), 1e-9);
+    this.bars?.replaceChildren(...(candidates[row] ?? []).map(([text, id, p, special]) => {
+      const button = element("button", "vf-whole-candidate");
+      button.type = "button";
+      button.disabled = special || !this.send;
+      button.title = special ? words.ends : fill(words.write, { token: visible(text) });
+      const bar = element("i");
+      bar.style.width = `${Math.max(1, (p / Math.max(most, 0.5)) * 100)}%`;
+      const track = element("span", "vf-whole-track");
+      track.append(bar);
+      button.append(element("b", "", visible(text)), track, element("span", "", `${(100 * p).toFixed(1)} %`));
+      button.onclick = () => this.tell("write", { row, token: id });
+      return button;
+    }));
+    const shown = lanes.length > 1 ? written : candidates[row]?.length ? [lanes[0].tokens[row], candidates[row][0][0]] : [];
+    this.written.replaceChildren(...(lanes.length > 1 ? [] : shown.length ? [`${visible(shown[0])} → `, element("mark", "", visible(shown[1]))] : []));
+    if (lanes.length > 1) {
+      this.written.append(...written.map((text, i) => (i === this.row ? element("mark", "", text) : text)));
+      if (lanes[1].count > lanes[1].tokens.length) this.written.append(" …");
+    }
+  }
+
+  /** @param {string} does @param {Record<string, number>} [more] */
+  tell(does, more = {}) {
+    const { kind, layer, heads } = this.maps[this.at];
+    if (this.send) this.send("selected", { does, kind, layer, head: heads[this.head], query: this.query, ...more, seq: Date.now() });
+  }
+
+  // --- the glass as a sheet, on a narrow screen ---
+
+  /** @param {HTMLButtonElement} from */
+  open_sheet(from) {
+    this.pressed = from;
+    this.glass.root.classList.add("vf-whole-open");
+  }
+
+  close_sheet() {
+    this.glass.root.classList.remove("vf-whole-open");
+    this.pressed?.focus();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (isShortcut(event)) return;
+    this.stop();
+    if (event.key === "Escape") {
+      if (!this.glass.proof.hidden) this.glass.fold();
+      else this.close_sheet();
+      return;
+    }
+    const lane = event.target instanceof Element ? event.target.closest(".vf-whole-lane") : null;
+    /** @type {Record<string, number>} */
+    const steps = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
+    if (!lane || !(event.key in steps)) return;
+    const buttons = [...lane.querySelectorAll("button")];
+    const to = buttons[buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target)) + steps[event.key]];
+    if (to) {
+      this.rove(to);
+      to.focus();
+    }
+    event.preventDefault();
+  }
+
+  // --- one token runs through the model ---
+
+  play() {
+    if (this.playing?.textContent === this.data.words.pause) return void this.stop();
+    if (this.stage >= this.stages.length - 1) this.stage = -1;
+    const on = () => {
+      this.light(this.stage + 1);
+      if (this.stage < this.stages.length) this.timer = setTimeout(on, (1000 * SECONDS) / this.stages.length);
+      else this.stop();
+    };
+    if (this.playing) this.playing.textContent = this.data.words.pause;
+    on();
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    if (this.playing) this.playing.textContent = this.data.words.play;
+    if (this.stage >= this.stages.length) this.light(-1);
+  }
+
+  /** @param {number} stage */
+  step(stage) {
+    this.stop();
+    this.light(Math.max(-1, Math.min(this.stages.length - 1, stage)));
+  }
+
+  /** @param {number} stage */
+  light(stage) {
+    this.stages[this.stage]?.classList.remove("vf-whole-now");
+    this.stage = stage;
+    this.stages[stage]?.classList.add("vf-whole-now");
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.root.remove();
+  }
+}
+
+/** @param {Component<SentPicture>} component */
+export default function whole_model_picture(component) {
+  return present(WholeModelPicture, component);
+}

@@ -1,0 +1,198 @@
+"""The whole model as one picture of one forward: lanes of tokens, rows and maps of heads; a reading glass; the next token.
+
+    press = mount(Picture(...), key="picture")     # what was pressed just now that a page has to answer, or None
+    to_html(Picture(...))                          # the same, as a file
+
+Heads, queries and keys are chosen, and weights proved, in the browser: the server hears of a token that is to be written,
+and of ways to other pages, and of nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _mount
+from vizformer.components.packing import quantise
+from vizformer.components.payload import count
+from vizformer.word_tables import words_of
+
+ENGLISH: Mapping[str, str] = words_of(__file__)
+
+_COMPONENT = _mount.Component("whole_model_picture", ENGLISH)
+
+DOES = ("write", "heads", "embedding", "positions", "norm", "feedforward", "output")
+"""What a press may ask of the page: a token to write, all heads of a kind, or more of a box."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Some heads of one layer.
+
+    `kind`: "encoder", "decoder" or "cross".
+    `plain`: whether softmax sees q . k * `scale` alone.
+    `weights`, `scores`: [heads, queries, keys]; `reasons` [queries, keys], 0 where a cell is visible.
+    `totals`: log sum exp of the scores of a row [heads, queries].
+    """
+
+    kind: str
+    layer: int
+    heads: Sequence[int]
+    n_heads: int
+    scale: float
+    plain: bool
+    weights: NDArray[np.floating] = field(repr=False)
+    scores: NDArray[np.floating] = field(repr=False)
+    reasons: NDArray[np.integer] = field(repr=False)
+    totals: NDArray[np.floating] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A stack: its tokens (of `count`), the rows that enter it [tokens, cells], its layers (of `layers`)."""
+
+    stack: str
+    tokens: Sequence[str]
+    count: int
+    layers: int
+    embedded: NDArray[np.floating] = field(repr=False)
+    added: NDArray[np.floating] | None = field(repr=False)
+    maps: Sequence[Maps] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    text: str
+    id: int
+    probability: float
+    special: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that is drawn.
+
+    `candidates`: of each row of the last lane; `written`: what each row but the first of the last lane has written.
+    `look`: among all maps of all lanes the one that is enlarged at first, head, query and key.
+    `addresses`: by kind, where a browser asks for queries and keys (`payload.HeadsPayload.address`).
+    `positions`: how the model is told of places; `norm` and `norm_order` as in its options.
+    """
+
+    lanes: Sequence[Lane]
+    candidates: Sequence[Sequence[Candidate]]
+    written: Sequence[str]
+    look: tuple[int, int, int, int]
+    name: str
+    positions: str = ""
+    norm: str = "layer_norm"
+    norm_order: str = "post"
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.lanes:
+            raise ValueError("a model has a lane at least")
+        sizes = {lane.stack: len(lane.tokens) for lane in self.lanes}
+        for lane in self.lanes:
+            for rows in (lane.embedded, lane.added):
+                if rows is not None and (rows.shape[0] != len(lane.tokens) or rows.shape != lane.embedded.shape):
+                    raise ValueError(f"rows of shape {rows.shape} are not those of {len(lane.tokens)} tokens")
+            for one in lane.maps:
+                keys = sizes["encoder"] if one.kind == "cross" else len(lane.tokens)
+                shape = (len(one.heads), len(lane.tokens), keys)
+                if not one.weights.shape == one.scores.shape == shape or one.reasons.shape != shape[1:]:
+                    raise ValueError(f"maps of shape {one.weights.shape} do not fit {shape} (heads, queries, keys)")
+        every = [one for lane in self.lanes for one in lane.maps]
+        at, *cell = self.look
+        if not 0 <= at < len(every) or any(not 0 <= i < n for i, n in zip(cell, every[at].weights.shape, strict=True)):
+            raise ValueError(f"{self.look} is no map, head, query and key of this picture")
+
+
+@dataclass(frozen=True)
+class Press:
+    """What a page has to answer: one of `DOES`, and where: kind, layer, head, query; or row and token id to write."""
+
+    does: str
+    kind: str = ""
+    layer: int = 0
+    head: int = 0
+    query: int = 0
+    row: int = 0
+    token: int = 0
+
+
+def mount(picture: Picture, *, key: str) -> Press | None:
+    """Shows the picture on a Streamlit page; what was pressed that the page answers, once; else None."""
+    import streamlit as st
+
+    data, columns = _data(picture)
+    _COMPONENT.mount(data, columns, key=key)
+    heard = f"_heard of {key}"
+    press, seq = _pressed(_mount.reported(key).get("selected"))
+    if press is None or seq == st.session_state.get(heard):
+        return None
+    st.session_state[heard] = seq
+    return press
+
+
+def to_html(picture: Picture, *, title: str = "The whole model") -> _mount.Html:
+    """The same picture as the text of one HTML file that works without a server; its ways to other pages are left out."""
+    data, columns = _data(picture)
+    return _COMPONENT.page(data, columns, title=title)
+
+
+def _pressed(report: object) -> tuple[Press | None, object]:
+    """What a browser reported, and when; (None, None) where it is anything else."""
+    if not isinstance(report, Mapping) or not isinstance(report.get("seq"), int | float):
+        return None, None
+    if report.get("does") not in DOES or report.get("kind", "") not in ("", "encoder", "decoder", "cross"):
+        return None, None
+    numbers = {name: count(report.get(name)) or 0 for name in ("layer", "head", "query", "row", "token")}
+    return Press(report["does"], report.get("kind", ""), **numbers), report["seq"]
+
+
+def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
+    every = [one for lane in picture.lanes for one in lane.maps]
+    strips = [rows for lane in picture.lanes for rows in (lane.embedded, lane.added) if rows is not None]
+    columns: dict[str, _mount.Column] = {
+        "strips": np.concatenate([_shades(rows).ravel() for rows in strips]),
+        "weights": np.concatenate([quantise(one.weights).ravel() for one in every]),
+        "scores": np.concatenate([np.asarray(one.scores, np.float32).ravel() for one in every]),
+        "reasons": np.concatenate([np.asarray(one.reasons, np.uint8).ravel() for one in every]),
+        "totals": np.concatenate([np.asarray(one.totals, np.float32).ravel() for one in every]),
+    }
+    data: dict[str, Any] = {
+        "lanes": [
+            {
+                "stack": lane.stack,
+                "tokens": list(lane.tokens),
+                "count": lane.count,
+                "layers": lane.layers,
+                "cells": int(lane.embedded.shape[1]),
+                "added": lane.added is not None,
+                "maps": [
+                    {"kind": m.kind, "layer": m.layer, "heads": list(m.heads), "n_heads": m.n_heads}
+                    | {"scale": m.scale, "plain": m.plain}
+                    for m in lane.maps
+                ],
+            }
+            for lane in picture.lanes
+        ],
+        "candidates": [[[c.text, c.id, c.probability, c.special] for c in row] for row in picture.candidates],
+        "written": list(picture.written),
+        "look": list(picture.look),
+        "positions": picture.positions,
+        "norm": picture.norm,
+        "norm_order": picture.norm_order,
+        "addresses": dict(picture.addresses),
+        "made": picture.name,
+    }
+    return data, columns
+
+
+def _shades(rows: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """127 is 0, 0 and 254 the largest size of all."""
+    finite = np.nan_to_num(np.asarray(rows, np.float32), posinf=0, neginf=0)
+    most = float(np.abs(finite).max()) or 1.0
+    return np.rint(127 + 127 * finite / most).astype(np.uint8)

@@ -1,0 +1,202 @@
+"""The whole model as one picture, live for the typed sentence: the first page."""
+
+from math import isfinite
+from typing import Any
+
+import streamlit as st
+
+from vizformer.analysis import Kind
+from vizformer.analysis.attribution.forward_picture import Attention, ForwardPicture
+from vizformer.components import whole_model_picture
+from vizformer.components.whole_model_picture import Candidate, Lane, Maps, Picture, Press
+from vizformer.config import ModelConfig
+from vizformer.figures.tables import Cell, Table
+from vizformer.messages import N_, Message
+from vizformer.web.catalogue import head_files
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import bar, head_routes, sitemap
+from vizformer.web.frame.sitemap import START, Entry
+from vizformer.web.link import state
+from vizformer.web.link.beginnings import CONTINUED
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.view import View
+from vizformer.web.tools.start import computations
+from vizformer.web.widgets import downloads, head_downloads
+from vizformer.web.widgets.downloads import take_away
+from vizformer.web.widgets.whole_model.beside import positions_part
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import _, translate
+
+HEADINGS: dict[str, Message] = {
+    "encoder-decoder": START.heading,
+    "decoder-only": N_("A Transformer continuing your text. Every picture is its real arithmetic: press anything."),
+    "encoder-only": N_("A Transformer filling in the blank. Every picture is its real arithmetic: press anything."),
+}
+EXAMPLES: tuple[tuple[Message | None, ModelRef, str], ...] = (
+    (None, View().model, "The cat sat on the mat."),
+    (None, View().model, "我爱北京的春天。"),
+    (N_("Continue an English text"), CONTINUED.model, CONTINUED.text),
+)
+"""Sentences that work: what the button says (None: the sentence itself), the model, and the sentence."""
+
+
+def draw_examples() -> None:
+    for at, (label, model, text) in enumerate(EXAMPLES):
+        st.button(translate(label) if label else text, key=f"start.example.{at}", on_click=_open, args=(model, text))
+
+
+def _open(model: ModelRef, text: str) -> None:
+    state.update(model=model, text=text, target="", edits="")
+
+
+def draw_heading(subject: Subject | None) -> None:
+    bar.heading(translate(HEADINGS[subject.config.architecture] if subject else START.heading))
+
+
+@st.fragment
+@guarded()
+def draw_picture(subject: Subject) -> None:
+    press = whole_model_picture.mount(picture(subject), key="picture")
+    if press is None:
+        return
+    if press.does == "write":
+        state.update(**written(subject, press.row, press.token))
+        st.rerun()
+    entry, changes = leads_to(press, subject)
+    state.update(**changes)
+    st.switch_page(entry.file)
+
+
+@st.fragment
+@guarded()
+def draw_away(subject: Subject) -> None:
+    """The picture to be taken away, its numbers as a table, and the map of its head."""
+    look = computations.numbers(subject).look
+    one = _every(subject)[look.attention]
+    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(one.kind))
+    take_away(
+        downloads.Picture(
+            "model",
+            downloads.caption(),
+            page=lambda: whole_model_picture.to_html(picture(subject)),
+            told=lambda: told(subject),
+        ),
+        head_downloads.one_head(subject, one.kind, one.layer, one.heads[look.head], queries, keys),
+        key="picture",
+    )
+
+
+def told(subject: Subject) -> tuple[str, Table]:
+    """What the picture begins with, in a sentence; its row of weights, and the tokens that may follow, as a table."""
+    found = computations.numbers(subject)
+    one, (__, head, query, key) = _every(subject)[found.look.attention], _look(found)
+    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(one.kind))
+    name, weight, probability = labels.kind_label(one.kind), _("weight"), _("probability")
+    rows: list[tuple[Cell, ...]] = [
+        (name, f"{queries[query]} → {keys[j]}", weight, float(value))
+        for j, value in enumerate(one.weights[head, query])
+        if not one.reasons[query, j]
+    ]
+    rows += [
+        (queries[i], c.token.text, probability, float(c.probability))
+        for i, row in enumerate(found.candidates)
+        for c in row
+    ]
+    said = _(
+        "In head {head} of layer {layer} ({kind}), “{query}” attends to “{key}” with weight {weight}.",
+        head=one.heads[head],
+        layer=one.layer,
+        kind=name,
+        query=queries[query],
+        key=keys[key],
+        weight=f"{one.weights[head, query, key]:.3f}",
+    )
+    return said, Table((_("row"), _("token"), _("what"), _("value")), rows, len(rows))
+
+
+def _every(subject: Subject) -> list[Attention]:
+    return [one for lane in computations.numbers(subject).lanes for one in lane.attention]
+
+
+def _look(found: ForwardPicture) -> tuple[int, int, int, int]:
+    return found.look.attention, found.look.head, found.look.query, found.look.key
+
+
+def picture(subject: Subject) -> Picture:
+    """What the component draws."""
+    found, config = computations.numbers(subject), subject.config
+    kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
+    base = head_routes.base()
+    return Picture(
+        lanes=[
+            Lane(
+                lane.stack,
+                labels.texts(lane.tokens),
+                lane.count,
+                lane.layers,
+                lane.embedded,
+                lane.added,
+                [_maps(one) for one in lane.attention],
+            )
+            for lane in found.lanes
+        ],
+        candidates=[
+            [
+                Candidate(c.token.text, c.token.id, c.probability if isfinite(c.probability) else 0.0, c.token.special)
+                for c in row
+            ]
+            for row in found.candidates
+        ],
+        written=found.written,
+        look=_look(found),
+        name=repr(subject),
+        positions=labels.places(config),
+        norm=config.norm,
+        norm_order=config.norm_order,
+        addresses={kind: head_files.packed(subject, kind, "none", base).address or "" for kind in kinds},
+    )
+
+
+def _maps(one: Attention) -> Maps:
+    return Maps(
+        one.kind,
+        one.layer,
+        one.heads,
+        one.n_heads,
+        one.scale,
+        one.plain,
+        one.weights,
+        one.scores,
+        one.reasons,
+        one.totals,
+    )
+
+
+def written(subject: Subject, row: int, token: int) -> dict[str, str]:
+    """What the view becomes when the token is written after the row, or in its place where a blank is filled."""
+    decode = subject.checkpoint.tokenizer.decode
+    config, tokens = subject.config, subject.trace.tokens
+    if config.architecture == "encoder-only":
+        gap = subject.tokens[min(row, len(subject.tokens) - 1)]
+        return {"text": f"{subject.text[: gap.start]}{decode([token]).strip()}{subject.text[gap.end :]}"}
+    ids = [one.id for one in tokens["decoder"][: row + 1]]
+    text = decode([*ids, token]).strip()
+    return {"target" if config.architecture == "encoder-decoder" else "text": text}
+
+
+def leads_to(press: Press, subject: Subject) -> tuple[Entry, dict[str, Any]]:
+    """The page that takes further what was pressed, and what it is to show: the same layer, head and query."""
+    config: ModelConfig = subject.config
+    looked = {"kind": press.kind, "layer": press.layer, "head": press.head, "query": press.query}
+    pages: dict[str, tuple[Entry, dict[str, Any]]] = {
+        "heads": (sitemap.ATTENTION, looked),
+        "embedding": (sitemap.TOKENS, {"part": "lookup"}),
+        "positions": (sitemap.POSITIONS, {"part": positions_part(config)}),
+        "norm": (sitemap.BLOCK, {"part": "stream"}),
+        "feedforward": (sitemap.BLOCK, {"part": ""}),
+        "output": (sitemap.BLANKS, {})
+        if config.architecture == "encoder-only"
+        else (sitemap.DECODING, {"part": "ways"}),
+    }
+    return pages[press.does]
