@@ -10,14 +10,14 @@ from vizformer.web.frame import first_picture
 
 PAINTED = """() => {
   const picture = document.getElementById("first-picture");
-  const canvas = picture?.shadowRoot.querySelector("canvas");
-  if (!canvas) return null;
-  const { x, y, width, height } = canvas.getBoundingClientRect();
+  const whole = picture?.shadowRoot.querySelector(".vf-whole");
+  if (!whole) return null;
+  const { x, y, width, height } = whole.getBoundingClientRect();
   return { x, y, width, height, ground: getComputedStyle(picture).backgroundColor };
 }"""
 LIVE = """() => {
-  const walk = [...document.querySelectorAll(".st-key-walk *")].find((one) => one.shadowRoot).shadowRoot;
-  const { x, y, width, height } = walk.querySelector("canvas").getBoundingClientRect();
+  const live = [...document.querySelectorAll(".st-key-picture *")].find((one) => one.shadowRoot).shadowRoot;
+  const { x, y, width, height } = live.querySelector(".vf-whole").getBoundingClientRect();
   return { x, y, width, height };
 }"""
 

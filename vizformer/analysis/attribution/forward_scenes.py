@@ -41,9 +41,8 @@ class Look:
     # query, key: the row that is followed, and the token at which it is seen to look
     query: int
     key: int
-    weights: Float[ndarray, "n_q n_k"]  # its attention weights; a row sums to 1 - elsewhere
+    weights: Float[ndarray, "n_q n_k"]  # its attention weights
     blocked: Bool[ndarray, "n_q n_k"]  # where the mask forbids a look
-    elsewhere: Float[ndarray, " n_q"]  # what each row gives to keys that are not shown
 
     @property
     def weight(self) -> float:
@@ -80,8 +79,6 @@ class Walkthrough:
     plain: bool  # whether entering = embedded + added: nothing else is added, and nothing normalised
     # of RoPE, in radians: a column for some of the pairs, the fastest first; else None
     angles: Float[ndarray, "n dials"] | None
-    # what ALiBi or T5 add to the scores of the token that is followed, in the head of `look`; else None
-    bias: Float[ndarray, " n"] | None
     look: Look  # a head of self-attention
     # the row that is followed, in the layer of that head: before it, what its attention adds, after its attention and
     # after its feed-forward network
@@ -136,7 +133,6 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
         plain=total.shape == entering.shape
         and torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
         angles=_dials(rope.angles(config, n, look.layer)) if config.turns(look.layer) else None,
-        bias=_bias(trace[site_name(stack, look.layer)], look, n),
         look=look,
         sublayers=_sublayers(checkpoint, trace, f"{stack}.{look.layer}", followed),
         layers=_rows(layers),
@@ -196,7 +192,6 @@ def _shown(record: AttentionRecord, layer: int, head: int, query: int, key: int,
         key,
         weights[:, :n_k],
         rows.reason(head).cpu().numpy()[:, :n_k] > 0,
-        weights[:, n_k:].sum(axis=1),
     )
 
 
@@ -204,12 +199,6 @@ def _patterns(record: AttentionRecord, n: int) -> list[ndarray]:
     """The weights of every head, for the first queries: [n, n_k] each."""
     rows = record.of_queries(0, n)
     return [rows.pattern(head).float().cpu().numpy() for head in range(rows.n_heads)]
-
-
-def _bias(record: AttentionRecord, look: Look, n: int) -> Float[ndarray, " n"] | None:
-    if record.position_bias is None:
-        return None
-    return record.position_bias[look.head, look.query, :n].float().cpu().numpy()
 
 
 def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:

@@ -67,7 +67,7 @@ def head(entry: Entry) -> None:
     """The line below the bar: the title of the page, and the pages beside it."""
     with st.container(horizontal=True, vertical_alignment="center", key="page-head", wrap=False):
         if entry is HOME:
-            _HEADING.set(st.empty())
+            _HEADING.set(st.container(key="page-heading", width="content").empty())
             heading(translate(entry.heading))
         else:
             st.title(translate(entry.title), anchor=False, help=translate(entry.summary), width="content")

@@ -3,10 +3,6 @@
 from vizformer.web.words.i18n import ngettext
 
 
-def characters(n: int) -> str:
-    return ngettext("{n:,} character", "{n:,} characters", n)
-
-
 def tokens(n: int) -> str:
     return ngettext("{n:,} token", "{n:,} tokens", n)
 

@@ -1,0 +1,64 @@
+"""The first page by its reader's hands: a head, a number proved, the next token, the way on."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.bundled import load
+
+
+def test_one_press_to_a_head_and_two_to_a_proved_product(open_tab):
+    tab = open_tab("/?text=I+have+a+cat.")
+    page = tab.page
+    trace = load("zh-en").trace("I have a cat.")
+    page.get_by_role("button", name="Encoder layer 1, self-attention, head 2").click()
+    page.locator(".vf-whole-encoder .vf-whole-token").nth(4).click()
+    record = trace["encoder.1.self"]
+    key = int(record.pattern(2)[4].argmax())
+    glass = page.locator(".vf-whole-glass")
+    expect(glass).to_contain_text(f"with weight {float(record.pattern(2)[4, key]):.3f}")
+    glass.get_by_role("button", name="Prove this number").click()
+    expect(glass).to_contain_text("64 products")
+    product = glass.locator(".vf-whole-product").inner_text().replace("−", "-")
+    at, q, k, both = re.fullmatch(
+        r"q\[(\d+)\] × k\[\1\] = \(?([-\d.]+)\)? × \(?([-\d.]+)\)? = ([-\d.]+)", product
+    ).groups()
+    own = float(record.q[2, 4, int(at)]), float(record.k[record.kv_head(2), key, int(at)])
+    assert (float(q), float(k)) == (round(own[0], 4), round(own[1], 4))
+    assert abs(float(both) - own[0] * own[1]) < 1e-4
+    expect(glass).to_contain_text("the same.")
+    page.keyboard.press("Escape")
+    expect(glass.locator("canvas")).to_be_visible()
+
+
+def test_a_press_on_a_bar_writes_that_token_and_an_example_begins_anew(open_tab):
+    tab = open_tab("/?text=I+have+a+cat.")
+    page = tab.page
+    page.locator(".vf-whole-decoder .vf-whole-token").nth(1).click()
+    bar = page.locator(".vf-whole-candidate").nth(1)
+    token = bar.locator("b").inner_text()
+    with tab.runs():
+        bar.click()
+    tokens = page.locator(".vf-whole-decoder .vf-whole-token")
+    expect(tokens.last).to_have_text(token)
+    assert "target=" in tab.address
+    with tab.runs():
+        page.get_by_role("button", name="The cat sat on the mat.").click()
+    expect(page.get_by_role("textbox", name="Sentence")).to_have_value("The cat sat on the mat.")
+    assert "target=" not in tab.address
+    expect(page.locator(".vf-whole-written")).to_have_text("猫坐在地毯上。")
+
+
+def test_nothing_scrolls_at_1280_by_800_and_the_way_leads_to_the_path(open_tab):
+    tab = open_tab("/")
+    page = tab.page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert (
+        page.evaluate(
+            "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollHeight - m.clientHeight; })()"
+        )
+        <= 0
+    )
+    with tab.runs():
+        page.get_by_role("link", name="Learn it step by step").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("The path")
