@@ -39,12 +39,14 @@ def serious(tab) -> list[str]:
 @pytest.mark.parametrize(
     ("link", "locale", "theme"),
     [
+        ("", "en-US", "light"),
+        ("?model=stories&text=The+dog+went+to", "zh-CN", "dark"),
         ("masks?slide=words", "en-US", "light"),
         ("masks?slide=laboratory", "zh-CN", "dark"),
         ("attention?picture=lines", "en-US", "light"),
     ],
 )
-def test_nothing_on_a_slide_or_among_lines_shuts_people_out(open_tab, link, locale, theme):
+def test_nothing_on_the_first_page_a_slide_or_among_lines_shuts_people_out(open_tab, link, locale, theme):
     tab = open_tab(f"/{link}", locale=locale, theme=theme)
     tab.settled()
     assert serious(tab) == []

@@ -182,6 +182,7 @@ def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
         "candidates": [[[c.text, c.id, c.probability, c.special] for c in row] for row in picture.candidates],
         "written": list(picture.written),
         "look": list(picture.look),
+        "score": float(every[picture.look[0]].scores[picture.look[1:]]),  # what alone a cover has of the scores
         "positions": picture.positions,
         "norm": picture.norm,
         "norm_order": picture.norm_order,
@@ -195,4 +196,5 @@ def _shades(rows: NDArray[np.floating]) -> NDArray[np.uint8]:
     """127 is 0, 0 and 254 the largest size of all."""
     finite = np.nan_to_num(np.asarray(rows, np.float32), posinf=0, neginf=0)
     most = float(np.abs(finite).max()) or 1.0
-    return np.rint(127 + 127 * finite / most).astype(np.uint8)
+    shades: NDArray[np.uint8] = np.rint(127 + 127 * finite / most).astype(np.uint8)
+    return shades

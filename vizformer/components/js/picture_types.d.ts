@@ -42,10 +42,12 @@ export interface SentPicture extends Sent<null> {
   candidates: [string, number, number, boolean][][];
   written: string[];
   look: [number, number, number, number];
+  /** That of `look`, where the others are not sent. */
+  score: number;
   positions: string;
   norm: string;
   norm_order: string;
-  addresses: Record<string, string>;
+  addresses?: Record<string, string>;
   made: string;
   strips: SentColumn;
   weights: SentColumn;

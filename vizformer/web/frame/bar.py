@@ -22,7 +22,6 @@ SHOWN_ON_A_PHONE = 24  # widths of the sentence's characters: a Chinese one is a
 _OPEN, _READ = "bar.open", "_sentence of the bar"
 _BOXES: ContextVar[DeltaGenerator | None] = ContextVar("boxes of the bar", default=None)
 _HEADING: ContextVar[DeltaGenerator | None] = ContextVar("heading of the first page", default=None)
-_HEADING: ContextVar[tuple[DeltaGenerator, Entry] | None] = ContextVar("heading of the page", default=None)
 
 
 def draw(entry: Entry) -> None:

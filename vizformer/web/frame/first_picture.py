@@ -56,8 +56,9 @@ def content(sent: Any) -> str:
         if blob is not None:
             column = pa.ipc.open_stream(blob.data).read_all()[0].to_numpy()
             data[name], types[name] = base64.b64encode(column.tobytes()).decode("ascii"), column.dtype.name
-    for name in ("key", "version", "selected"):
+    for name in ("key", "version", "selected", "addresses", "scores", "totals"):  # (nothing of it can be pressed)
         data.pop(name, None)
+    types = {name: type_ for name, type_ in types.items() if name in data}
     return json.dumps(
         {**data, "types": types, "static": True, "version": 1, "selected": None}, ensure_ascii=False, sort_keys=True
     )

@@ -57,7 +57,7 @@ def draw_heading(subject: Subject | None) -> None:
 @st.fragment
 @guarded()
 def draw_picture(subject: Subject) -> None:
-    press = whole_model_picture.mount(picture(subject), key="picture")
+    press = whole_model_picture.mount(drawn(subject), key="picture")
     if press is None:
         return
     if press.does == "write":
@@ -79,7 +79,7 @@ def draw_away(subject: Subject) -> None:
         downloads.Picture(
             "model",
             downloads.caption(),
-            page=lambda: whole_model_picture.to_html(picture(subject)),
+            page=lambda: whole_model_picture.to_html(drawn(subject)),
             told=lambda: told(subject),
         ),
         head_downloads.one_head(subject, one.kind, one.layer, one.heads[look.head], queries, keys),
@@ -123,7 +123,7 @@ def _look(found: ForwardPicture) -> tuple[int, int, int, int]:
     return found.look.attention, found.look.head, found.look.query, found.look.key
 
 
-def picture(subject: Subject) -> Picture:
+def drawn(subject: Subject) -> Picture:
     """What the component draws."""
     found, config = computations.numbers(subject), subject.config
     kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
