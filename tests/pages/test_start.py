@@ -112,9 +112,9 @@ def test_a_token_that_is_pressed_is_written(open_app, model, text, row, token, n
     [
         ("heads", "Attention", {"site": "cross", "layer": "2", "head": "1", "query": "3"}),
         ("embedding", "Tokens and embeddings", {"part": "lookup"}),
-        ("positions", "Positions", {"part": "waves"}),
+        ("positions", "Positional encoding", {"part": "waves"}),
         ("norm", "Add & norm, feed-forward", {}),
-        ("output", "Writing a text", {"part": "ways"}),
+        ("output", "Decoding: generating text", {"part": "ways"}),
     ],
 )
 def test_a_press_leads_to_what_takes_it_apart(open_app, does, title, link):

@@ -34,7 +34,7 @@ class Attention:
     heads: tuple[int, ...]
     n_heads: int
     scale: float  # what q . k is multiplied by
-    # whether softmax sees q . k * scale alone: no distance is added, nothing bent, and no sink takes a share
+    # whether softmax sees q . k * scale alone: no distance is added, and nothing bent
     plain: bool
     weights: Float[ndarray, "heads n_q n_k"]
     scores: Float[ndarray, "heads n_q n_k"]  # before the mask
@@ -154,7 +154,7 @@ def _attention(record: AttentionRecord, kind: Kind, layer: int, n_q: int, n_k: i
     heads = apart(maps, HEADS)
     scores = [rows.scores(head).float() for head in heads]
     blocked = [rows.reason(head) for head in heads]
-    plain = rows.sink(0) is None and all(torch.equal(rows.scores(head), rows.content_scores(head)) for head in heads)
+    plain = all(torch.equal(rows.scores(head), rows.content_scores(head)) for head in heads)
     totals = [one.masked_fill(why > 0, -torch.inf).logsumexp(1) for one, why in zip(scores, blocked, strict=True)]
     return Attention(
         kind,
