@@ -15,7 +15,7 @@ from vizformer.web.catalogue import subject_cache
 from vizformer.web.tools.generation import computations as generated
 from vizformer.web.tools.side_by_side import computations as beside
 from vizformer.web.tools.start import computations as start
-from vizformer.web.tools.start import scenes
+from vizformer.web.tools.start import picture
 
 CAT = "我有一只猫。"
 LENS, SIDE, IF = "pages/explore/lens.py", "pages/explore/side_by_side.py", "pages/explore/what_if.py"
@@ -69,8 +69,9 @@ def test_among_the_candidates_of_a_step_and_of_a_beam(twins: tuple[Prediction, .
     assert sorted(generated._names(load("zh-en").tokenizer, ids).values()) == ["I", "␣I"]
 
 
-def test_on_the_page_start(twins: tuple[Prediction, ...]) -> None:
-    found = replace(start.numbers(subject("zh-en", CAT)), candidates=twins)
-    listed = scenes.candidates(found)
-    assert listed is not None
-    assert sorted(listed.names) == ["I", "␣I"]
+def test_on_the_page_start(monkeypatch: pytest.MonkeyPatch, twins: tuple[Prediction, ...]) -> None:
+    about = subject("zh-en", CAT)
+    found = replace(start.numbers(about), candidates=(twins,))
+    monkeypatch.setattr(start, "numbers", lambda _subject: found)
+    [row] = picture.drawn(about).candidates
+    assert sorted(one.text for one in row) == ["I", "␣I"]

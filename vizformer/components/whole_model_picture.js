@@ -16,6 +16,7 @@ import { fill, visible } from "./js/text.js";
 const SECONDS = 7;  // in which a token runs through the model
 const BEGIN = 1000;  // ms
 const ROW = 30;  // px, of a lane that is not crowded
+const LONG = 18;  // characters of a line of what was written
 const CROWDED = 12;  // tokens of a lane from which on they stand in several columns
 let hasRun = false;  // by itself it runs once in a tab
 
@@ -324,6 +325,7 @@ class WholeModelPicture {
       this.written.append(...written.map((text, i) => (i === this.row ? element("mark", "", text) : text)));
       if (lanes[1].count > lanes[1].tokens.length) this.written.append(" …");
     }
+    this.written.classList.toggle("vf-whole-long", written.join("").length > LONG);
   }
 
   /** @param {string} does @param {Record<string, number>} [more] */

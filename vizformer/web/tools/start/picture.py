@@ -143,8 +143,8 @@ def drawn(subject: Subject) -> Picture:
         ],
         candidates=[
             [
-                Candidate(c.token.text, c.token.id, c.probability if isfinite(c.probability) else 0.0, c.token.special)
-                for c in row
+                Candidate(name, c.token.id, c.probability if isfinite(c.probability) else 0.0, c.token.special)
+                for c, name in zip(row, labels.told_apart([c.token for c in row]), strict=True)
             ]
             for row in found.candidates
         ],

@@ -12,9 +12,9 @@ from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.components.stations import Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
 from vizformer.text import Token, Tokenizer
 from vizformer.text.schemes import SCHEMES, cut
-from vizformer.web.tools.start import scenes
 from vizformer.web.widgets.whole_model.sentence import Sentence, asked, each, number, share, words_of
 from vizformer.web.words import labels, lesson_words
+from vizformer.web.words.i18n import _
 
 _NEAREST = 6
 _MOST_PIECES = 60  # that are drawn of one way to cut
@@ -90,7 +90,7 @@ def tokens(about: Sentence) -> Station:
     steps: list[Step] = [
         Show(say("see", **values), [characters]),
         asked(say, given, chosen.index(n), [characters]),
-        Show(say("answer") + scenes.direction(about.subject, found), [own]),
+        Show(say("answer") + _direction(about), [own]),
         Turn(say("turn"), say("way"), ticks, frames),
     ]
     return Station("tokens", say("title"), steps)
@@ -198,3 +198,11 @@ def turned(about: Sentence) -> Station | None:
         Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, at),
     ]
     return Station("places", say("title"), steps)
+
+
+def _direction(about: Sentence) -> str:
+    """What the first token is for, of a translator of both directions; empty for others."""
+    first = about.found.tokens[0]
+    if first.piece not in about.subject.checkpoint.tokenizer_of("encoder").first_tokens.values():
+        return ""
+    return _(" The model puts “{token}” before it: the language it is to translate into.", token=first.text)

@@ -5,23 +5,24 @@ import math
 import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
+from vizformer.analysis.attribution.forward_scenes import Walkthrough
 from vizformer.analysis.attribution.station_numbers import TEMPERATURES
 from vizformer.components.stations import Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
 from vizformer.config import ModelConfig
-from vizformer.web.tools.start import scenes
 from vizformer.web.widgets.whole_model.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
 
 
 def layer(about: Sentence) -> Station:
     """A row before and after attention and the network; the same row from layer to layer."""
     say, found = words_of("layer"), about.found
     title = words_of("rows")("cells", cells=found.sublayers.cells.shape[1], width=found.width)
-    lengths = [say("length", length=scenes.number(float(one))) for one in found.sublayers.lengths]
-    names = scenes.sublayer_names(found, about.subject.config)
+    lengths = [say("length", length=_length(float(one))) for one in found.sublayers.lengths]
+    names = _sublayer_names(found, about.subject.config)
     frame: Frame = [Grid(title, names, [], found.sublayers.cells, signed=True, notes=lengths)]
     frames: list[Frame] = []
-    ticks = scenes.layer_names(found)
+    ticks = _layer_names(found)
     for index in range(len(found.layers.cells)):
         rows = found.layers.cells[[0, index]]
         notes = ["", say("cosine", cosine=number(float(found.cosines[index])))]
@@ -118,3 +119,30 @@ def loss(about: Sentence) -> Station | None:
         Show(say("answer"), frames[at]),
     ]
     return Station("loss", say("title"), steps)
+
+
+def _sublayer_names(found: Walkthrough, config: ModelConfig) -> list[str]:
+    token, layer = found.tokens[found.followed].text, found.look.layer
+    if config.residual == "none":
+        after = [_("what takes its place"), _("after the feed-forward network")]
+    elif config.norm_order == "post":
+        after = [_("= their sum, normalised"), _("= after the feed-forward network, normalised again")]
+    else:
+        after = [_("= their sum"), _("= with what the feed-forward network adds")]
+    return [
+        _("“{token}” before layer {layer}", token=token, layer=layer),
+        _("+ what attention brings, all heads"),
+        *after,
+    ]
+
+
+def _layer_names(found: Walkthrough) -> list[str]:
+    count = len(found.layers.lengths) - 1
+    return [_("at the start"), *(_("after layer {layer}", layer=layer) for layer in range(count))]
+
+
+def _length(value: float) -> str:
+    """A number of any size in a few digits, with a true minus sign."""
+    size = abs(value)
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 or size == 0 else 4
+    return f"{value:.{digits}f}".replace("-", "−")
