@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from vizformer.analysis import Kind
-from vizformer.analysis.attribution.forward_picture import Attention, ForwardPicture
+from vizformer.analysis.attribution.picture_numbers import Attention, ForwardPicture
 from vizformer.components import whole_model_picture
 from vizformer.components.whole_model_picture import Candidate, Lane, Maps, Picture, Press
 from vizformer.config import ModelConfig

@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.attribution.forward_picture import HEADS, SHOWN, apart, forward_picture, shown_layers
+from vizformer.analysis.attribution.picture_numbers import HEADS, SHOWN, apart, forward_picture, shown_layers
 
 CASES = {
     "zh-en": "I have a cat.",
