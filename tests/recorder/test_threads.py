@@ -40,8 +40,9 @@ MODELS = {
 }
 
 
+@pytest.mark.parametrize("runs", [40, pytest.param(200, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("name", MODELS)
-def test_eight_threads_record_edit_and_run_plainly(name):
+def test_eight_threads_record_edit_and_run_plainly(name, runs):
     make, given, site, block = MODELS[name]
     model = make()
     vf.record(model, given(0))  # from here on it has its hooks
@@ -61,7 +62,7 @@ def test_eight_threads_record_edit_and_run_plainly(name):
 
     works = [plain, recorded, edited]
     alone = {(work, seed): work(seed) for work in works for seed in range(4)}
-    start, runs = threading.Barrier(8), 40
+    start = threading.Barrier(8)
 
     def visitor(number):
         wrong = 0

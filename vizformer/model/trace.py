@@ -105,6 +105,8 @@ class Trace:
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"]:
+        if self.has_no_logits:
+            raise TraceError("This trace is of a recorded model that handed back nothing by the name of logits.")
         if self._logits is None:
             raise TraceError("This trace is empty: pass it to a forward first, as model(ids, trace=trace).")
         return self._logits

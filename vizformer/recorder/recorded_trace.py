@@ -394,12 +394,10 @@ class RecordedTrace:
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"] | None:
-        """What the last forward handed back as logits (`.logits`, "logits", or one tensor [batch, n, vocabulary])."""
+        """What the last forward handed back by the name "logits"; of a bare tensor nobody says that it is that."""
         out = self.output
-        found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", out)
-        if isinstance(found, tuple) and found:
-            found = found[0]
-        if not isinstance(found, Tensor) or not found.is_floating_point() or found.dim() not in (2, 3):
+        found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", None)
+        if not isinstance(found, Tensor) or found.dim() not in (2, 3):
             return None
         return found.detach() if found.dim() == 2 else found.detach()[min(self.item, len(found) - 1)]
 
