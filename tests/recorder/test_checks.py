@@ -170,3 +170,13 @@ def test_generation_of_transformers_is_one_run(name):
     for one, other in zip(trace.attention, at_once.attention, strict=True):
         torch.testing.assert_close(one.maps(), other.maps(), rtol=0, atol=2e-5)
         assert one.is_exact
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+def test_heads_that_a_static_cache_folds_into_queries_are_named():
+    model = made("llama", "sdpa")
+    options = dict(max_new_tokens=3, min_new_tokens=3, do_sample=False, cache_implementation="static")
+    with torch.no_grad(), vf.recording(model) as trace:
+        model.generate(**inputs("llama"), disable_compile=True, **options)
+    assert any("2 queries for 1 tokens" in str(said) for said in trace.escaped)

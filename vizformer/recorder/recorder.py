@@ -389,6 +389,16 @@ class Recorder(TorchFunctionMode):
         stack, block = next(
             (self._blocks[one.module] for one in reversed(self._open) if one.module in self._blocks), ("", -1)
         )
+        x = next((one.x for one in reversed(self.points) if (one.stack, one.forward) == (stack, self.forward)), None)
+        if x is not None and x[..., 0].numel() != n_q * self._batch:
+            n = x[..., 0].numel() // self._batch
+            said = N_(
+                "{site} has {n_q} queries for {n} tokens: they are not its tokens one by one",
+                site=self._site,
+                n_q=n_q,
+                n=n,
+            )
+            self.escape(("queries", self._site), said)
         own = self._bits.get(stack, 0)
         others = [name for name, bit in self._bits.items() if name != stack and source_k & bit]
         keys_of = others[-1] if others and not source_k & own else stack
