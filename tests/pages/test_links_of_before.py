@@ -197,7 +197,7 @@ PLACES = {
         "Model: hub/somebody/tiny-gpt2@main",
         STEP_BY_STEP.format(1, 0, 5),
     ],
-    "/report?model=hub%2Fsomebody%2Felse": ["somebody\\/else has not been fetched to this server yet."],
+    "/report?model=hub%2Fsomebody%2Felse": ["somebody/else has not been fetched to this server yet."],
     # Choices that were taken out: the usual one is shown in their place.
     "/attention?site=decoder&picture=lines&over=mean": ["drawn as a map", "vizformer_attention"],
     "/what_if?dials=whatif.instead%3Aresample~whatif.draws%3A4~whatif.key%3A1": ["One part at a time: two heads"],

@@ -346,7 +346,6 @@ def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
         ("block", "stream", "length of its vector", "plotly_chart"),
         ("decoding", "shift", "trained to say", "html:<td"),
         ("cross", "alignment", "looks most at", "html:<td"),
-        ("costs", "complexity", "in a number of steps", "html:<td"),
         ("costs", "results", "beats every ensemble", "plotly_chart"),
     ],
 )

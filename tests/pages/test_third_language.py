@@ -13,6 +13,7 @@ from babel.messages.pofile import read_po, write_po
 from tests.pages.reading import said
 from tests.pages.test_every_page import places
 from vizformer.analysis.decoding.ngram_counts import bleu
+from vizformer.analysis.own_steps.copied_errors import EXERCISES
 from vizformer.assets import asset
 from vizformer.web.frame import bar, search
 from vizformer.web.lessons.decoding.translation_score import PAIR
@@ -27,6 +28,7 @@ PHRASE = re.compile(r"\b[A-Za-z][a-z]{2,} [a-z]{2,}\b")  # two words of English,
 EXAMPLES = (
     "She opened the door and went in.",
     "The cat sat on the chair.",
+    "The cat sat on the mat.",
     "How good!",
     "Good luck",
     "How are you doing!",
@@ -34,6 +36,7 @@ EXAMPLES = (
     "Transformer base",
     "Transformer big",
     *source_language.MEANINGS.values(),
+    *(line for one in EXERCISES.values() for line in (*one.lines, one.right)),  # programs
     # The texts of head reports.
     *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),
     *filter(None, re.split(r"[\t\n]", asset("corpora", "zh.tsv").read_text(encoding="utf-8"))),

@@ -17,7 +17,7 @@ from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/worksheet.py"
 SENTENCE = "我有一只猫。"
-LESSONS = {url: number for number, url in enumerate(IN_LINKS, 1)}
+LESSONS = {url: number for number, url in enumerate(IN_LINKS, 1) if url in progress.QUESTIONS}
 SUBJECTS = {
     "zh-en": SENTENCE,
     "stories": "The cat sat on the mat.",
