@@ -4,12 +4,13 @@ import streamlit as st
 
 from vizformer.web.frame import progress
 from vizformer.web.tools.start.doors import draw_doors
-from vizformer.web.tools.start.picture import draw_examples, draw_heading, draw_picture
+from vizformer.web.tools.start.picture import draw_examples, draw_heading, draw_picture, forget_written
 from vizformer.web.widgets.model_input import subject_box
 
 
 def page() -> None:
     progress.remember()
+    forget_written()
     with st.container(key="start-row"):
         place = st.container(horizontal=True, key="start-field", gap=None, wrap=False)
         with st.container(horizontal=True, key="start-examples", gap="small"):

@@ -41,7 +41,12 @@ def test_a_press_on_a_bar_writes_that_token_and_an_example_begins_anew(open_tab)
         bar.click()
     tokens = page.locator(".vf-whole-decoder .vf-whole-token")
     expect(tokens.last).to_have_text(token)
+    expect(tokens.last).to_have_class(re.compile("vf-whole-query"))  # the next press goes on from there
     assert "target=" in tab.address
+    with tab.runs():
+        page.get_by_role("textbox", name="Sentence").fill("I have a dog.")
+        page.keyboard.press("Enter")
+    assert "target=" not in tab.address
     with tab.runs():
         page.get_by_role("button", name="The cat sat on the mat.").click()
     expect(page.get_by_role("textbox", name="Sentence")).to_have_value("The cat sat on the mat.")

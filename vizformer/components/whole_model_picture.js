@@ -32,6 +32,7 @@ class WholeModelPicture {
   /** @type {HTMLButtonElement | null} */ pressed = null;
   strips = new Uint8Array();
   stage = -1;
+  wrote = false;  // what comes next is the answer to a token that was written
   row = 0;
 
   /** @param {HTMLElement} parent */
@@ -64,7 +65,12 @@ class WholeModelPicture {
       this.row = this.maps[this.at].lane === data.lanes.length - 1 ? this.query : data.lanes[data.lanes.length - 1].tokens.length - 1;
     }
     this.build();
-    this.look(this.at, this.head, this.query, this.key_);
+    const end = data.lanes[data.lanes.length - 1].tokens.length - 1;
+    if (this.wrote && before !== data.made && data.lanes[data.lanes.length - 1].stack === "decoder") {
+      this.row = end;
+      this.look(this.at, this.head, ...this.strongest(this.maps[this.at], this.head, end));
+    } else this.look(this.at, this.head, this.query, this.key_);
+    this.wrote = false;
     this.root.dataset.made = data.made;
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (!data.static && !hasRun && !calm) this.timer = setTimeout(() => this.play(), BEGIN);
@@ -331,6 +337,7 @@ class WholeModelPicture {
   /** @param {string} does @param {Record<string, number>} [more] */
   tell(does, more = {}) {
     const { kind, layer, heads } = this.maps[this.at];
+    this.wrote = does === "write";
     if (this.send) this.send("selected", { does, kind, layer, head: heads[this.head], query: this.query, ...more, seq: Date.now() });
   }
 

@@ -39,6 +39,7 @@ EXAMPLES: tuple[tuple[Message | None, ModelRef, str], ...] = (
     (N_("Continue an English text"), CONTINUED.model, CONTINUED.text),
 )
 """Sentences that work: what the button says (None: the sentence itself), the model, and the sentence."""
+_WRITTEN = "start.written"
 
 
 def draw_examples() -> None:
@@ -48,6 +49,14 @@ def draw_examples() -> None:
 
 def _open(model: ModelRef, text: str) -> None:
     state.update(model=model, text=text, target="", edits="")
+
+
+def forget_written() -> None:
+    """What was written token by token goes with its sentence, not with the next one."""
+    view = state.view()
+    text, target = st.session_state.get(_WRITTEN, ("", ""))
+    if target and view.target == target and view.text != text:
+        state.update(target="")
 
 
 def draw_heading(subject: Subject | None) -> None:
@@ -61,7 +70,8 @@ def draw_picture(subject: Subject) -> None:
     if press is None:
         return
     if press.does == "write":
-        state.update(**written(subject, press.row, press.token))
+        view = state.update(**written(subject, press.row, press.token))
+        st.session_state[_WRITTEN] = view.text, view.target
         st.rerun()
     entry, changes = leads_to(press, subject)
     state.update(**changes)
