@@ -30,7 +30,16 @@ class WholeModelPicture {
   /** @type {HTMLElement[]} */ stages = [];
   /** @type {number | undefined} */ timer;
   /** @type {HTMLButtonElement | null} */ pressed = null;
-  strips = new Uint8Array();
+  /** @type {Uint8Array} */ strips = new Uint8Array();
+  // The map, head, query and key that are enlarged.
+  at = 0;
+  head = 0;
+  query = 0;
+  looked = 0;
+  bars = element("div", "vf-whole-bars");
+  playing = element("button", "vf-whole-play");
+  caption = element("span", "vf-whole-caption");
+  way = element("button", "vf-whole-link");
   stage = -1;
   wrote = false;  // what comes next is the answer to a token that was written
   row = 0;
@@ -61,7 +70,7 @@ class WholeModelPicture {
     Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
     this.unpack();
     if (before !== data.made) {
-      [this.at, this.head, this.query, this.key_] = data.look;
+      [this.at, this.head, this.query, this.looked] = data.look;
       this.row = this.maps[this.at].lane === data.lanes.length - 1 ? this.query : data.lanes[data.lanes.length - 1].tokens.length - 1;
     }
     this.build();
@@ -69,7 +78,7 @@ class WholeModelPicture {
     if (this.wrote && before !== data.made && data.lanes[data.lanes.length - 1].stack === "decoder") {
       this.row = end;
       this.look(this.at, this.head, ...this.strongest(this.maps[this.at], this.head, end));
-    } else this.look(this.at, this.head, this.query, this.key_);
+    } else this.look(this.at, this.head, this.query, this.looked);
     this.wrote = false;
     this.root.dataset.made = data.made;
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -224,7 +233,6 @@ class WholeModelPicture {
   build_next() {
     const { words, candidates } = this.data;
     this.next.hidden = candidates.length === 0;
-    this.bars = element("div", "vf-whole-bars");
     this.next.replaceChildren(this.box("output"), this.bars);
     for (const button of this.next.querySelectorAll("button")) button.tabIndex = 0;
     this.next.setAttribute("aria-label", words.output);
@@ -233,12 +241,11 @@ class WholeModelPicture {
 
   build_bar() {
     const { words } = this.data;
-    this.playing = element("button", "vf-whole-play", words.play);
+    this.playing.textContent = words.play;
     this.playing.type = "button";
     this.playing.onclick = () => this.play();
-    this.caption = element("span", "vf-whole-caption");
     this.caption.setAttribute("aria-live", "polite");
-    this.way = element("button", "vf-whole-link", words.way);
+    this.way.textContent = words.way;
     this.way.type = "button";
     this.way.hidden = true;
     const legend = element("span", "vf-whole-legend");
@@ -279,7 +286,7 @@ class WholeModelPicture {
   /** @param {number} at @param {number} head @param {number} query @param {number} key */
   look(at, head, query, key) {
     const { data, maps } = this;
-    [this.at, this.head, this.query, this.key_] = [at, head, query, key];
+    [this.at, this.head, this.query, this.looked] = [at, head, query, key];
     const last = data.lanes.length - 1;
     if (maps[at].lane === last) this.row = query;
     for (const [i, buttons] of this.buttons.entries()) {
@@ -312,7 +319,7 @@ class WholeModelPicture {
     const { words, candidates, lanes, written } = this.data;
     const row = Math.min(this.row, candidates.length - 1);
     const most = Math.max(...(candidates[row] ?? []).map(([, , p]) => p), 1e-9);
-    this.bars?.replaceChildren(...(candidates[row] ?? []).map(([text, id, p, special]) => {
+    this.bars.replaceChildren(...(candidates[row] ?? []).map(([text, id, p, special]) => {
       const button = element("button", "vf-whole-candidate");
       button.type = "button";
       button.disabled = special || !this.send;
@@ -379,20 +386,20 @@ class WholeModelPicture {
   // --- one token runs through the model ---
 
   play() {
-    if (this.playing?.textContent === this.data.words.pause) return void this.stop();
+    if (this.playing.textContent === this.data.words.pause) return void this.stop();
     if (this.stage >= this.stages.length - 1) this.stage = -1;
     const on = () => {
       this.light(this.stage + 1);
       if (this.stage < this.stages.length) this.timer = setTimeout(on, (1000 * SECONDS) / this.stages.length);
       else this.stop();
     };
-    if (this.playing) this.playing.textContent = this.data.words.pause;
+    this.playing.textContent = this.data.words.pause;
     on();
   }
 
   stop() {
     clearTimeout(this.timer);
-    if (this.playing) this.playing.textContent = this.data.words.play;
+    this.playing.textContent = this.data.words.play;
     if (this.stage >= this.stages.length) this.light(-1);
   }
 
