@@ -4,21 +4,20 @@
 
 import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
-import { element, isShortcut, signButton } from "./js/dom.js";
+import { element, isShortcut } from "./js/dom.js";
 import { paint, weightStep } from "./js/head_image.js";
-import { readColumn } from "./js/numbers.js";
+import { drawCandidates } from "./js/next_token.js";
+import { PictureBar } from "./js/picture_bar.js";
+import { readPicture } from "./js/picture_maps.js";
 import { ReadingGlass } from "./js/reading_glass.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Component, Theme } from "./js/types.d.ts" */
 /** @import { PictureMaps, SentPicture } from "./js/picture_types.d.ts" */
 
-const SECONDS = 7;  // in which a token runs through the model
-const BEGIN = 1000;  // ms
 const ROW = 30;  // px, of a lane that is not crowded
 const LONG = 18;  // characters of a line of what was written
 const CROWDED = 12;  // tokens of a lane from which on they stand in several columns
-let hasRun = false;  // by itself it runs once in a tab
 
 class WholeModelPicture {
   /** @type {SentPicture} */ data;
@@ -28,7 +27,6 @@ class WholeModelPicture {
   /** @type {HTMLButtonElement[][]} */ buttons = [];
   /** @type {HTMLButtonElement[][]} */ tokens = [];
   /** @type {HTMLElement[]} */ stages = [];
-  /** @type {number | undefined} */ timer;
   /** @type {HTMLButtonElement | null} */ pressed = null;
   /** @type {Uint8Array} */ strips = new Uint8Array();
   // The map, head, query and key that are enlarged.
@@ -37,10 +35,6 @@ class WholeModelPicture {
   query = 0;
   looked = 0;
   bars = element("div", "vf-whole-bars");
-  playing = element("button", "vf-whole-play");
-  caption = element("span", "vf-whole-caption");
-  way = element("button", "vf-whole-link");
-  stage = -1;
   wrote = false;  // what comes next is the answer to a token that was written
   row = 0;
 
@@ -56,9 +50,9 @@ class WholeModelPicture {
       heads: () => this.tell("heads"),
       close: () => this.close_sheet(),
     });
-    this.bar = element("div", "vf-whole-bar");
-    this.root.append(this.written, this.lanes, this.glass.root, this.next, this.bar);
-    this.root.addEventListener("pointerdown", () => this.stop());
+    this.bar = new PictureBar();
+    this.root.append(this.written, this.lanes, this.glass.root, this.next, this.bar.root);
+    this.root.addEventListener("pointerdown", () => this.bar.stop());
     this.root.addEventListener("keydown", (event) => this.key(event));
     parent.append(this.root);
   }
@@ -68,7 +62,7 @@ class WholeModelPicture {
     const { data, setStateValue } = component;
     const before = this.data?.made;
     Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
-    this.unpack();
+    Object.assign(this, readPicture(data));
     if (before !== data.made) {
       [this.at, this.head, this.query, this.looked] = data.look;
       this.row = this.maps[this.at].lane === data.lanes.length - 1 ? this.query : data.lanes[data.lanes.length - 1].tokens.length - 1;
@@ -81,32 +75,7 @@ class WholeModelPicture {
     } else this.look(this.at, this.head, this.query, this.looked);
     this.wrote = false;
     this.root.dataset.made = data.made;
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (!data.static && !hasRun && !calm) this.timer = setTimeout(() => this.play(), BEGIN);
-    if (!data.static) hasRun = true;
-  }
-
-  unpack() {
-    const { data } = this;
-    const read = (/** @type {"strips" | "weights" | "scores" | "reasons" | "totals"} */ name) =>
-      readColumn(data[name], data.types?.[name]) ?? new Float32Array();
-    const [weights, scores, reasons, totals] = [read("weights"), read("scores"), read("reasons"), read("totals")];
-    this.strips = /** @type {Uint8Array} */ (read("strips"));
-    let [cells, masks, rows] = [0, 0, 0];
-    this.maps = data.lanes.flatMap((own, lane) => own.maps.map((one) => {
-      const other = one.kind === "cross" ? data.lanes[0] : own;
-      const [queries, keys] = [own.tokens, other.tokens];
-      const [n, m, cell, mask, row] = [queries.length, keys.length, cells, masks, rows];
-      [cells, masks, rows] = [cells + one.heads.length * n * m, masks + n * m, rows + one.heads.length * n];
-      const place = (/** @type {number} */ h, /** @type {number} */ q, /** @type {number} */ k) => cell + (h * n + q) * m + k;
-      return {
-        ...one, lane, queries, keys, queryCount: own.count, address: data.addresses?.[one.kind] ?? "",
-        weightAt: (h, q, k) => weights[place(h, q, k)] / 65535,
-        scoreAt: (h, q, k) => scores[place(h, q, k)] ?? data.score,
-        totalAt: (h, q) => totals[row + h * n + q],
-        reasonAt: (q, k) => reasons[mask + q * m + k],
-      };
-    }));
+    if (!data.static) this.bar.begin();
   }
 
   build() {
@@ -161,7 +130,7 @@ class WholeModelPicture {
       return [box];
     }));
     this.build_next();
-    this.build_bar();
+    this.bar.build(data, this.stages, this.send && !data.static ? (name) => this.tell(name) : null);
   }
 
   /** @param {number} layer @param {PictureMaps[]} kinds */
@@ -215,19 +184,9 @@ class WholeModelPicture {
   box(name) {
     const { words, lanes } = this.data;
     const here = name === "output" && lanes.length === 1 && lanes[0].stack === "encoder";
-    const button = this.button(`vf-whole-box vf-whole-${name}`, words[here ? "output_here" : name], () => this.say(name));
+    const button = this.button(`vf-whole-box vf-whole-${name}`, words[here ? "output_here" : name], () => this.bar.say(name));
     button.dataset.box = name;
     return button;
-  }
-
-  /** @param {string} name */
-  say(name) {
-    const { words, positions, norm, norm_order: order } = this.data;
-    const said = name === "norm" ? `${words[`norm_${order === "post" ? "post" : "pre"}`]} ${words[norm === "layer_norm" ? "layer_norm" : "rms_norm"]}`
-      : name === "positions" ? fill(words.positions_are, { positions }) : words[`${name}_is`];
-    this.caption.textContent = said;
-    this.way.hidden = !this.send || this.data.static === true;
-    this.way.onclick = () => this.tell(name);
   }
 
   build_next() {
@@ -239,32 +198,12 @@ class WholeModelPicture {
     if (candidates.length) this.stages.push(this.next);
   }
 
-  build_bar() {
-    const { words } = this.data;
-    this.playing.textContent = words.play;
-    this.playing.type = "button";
-    this.playing.onclick = () => this.play();
-    this.caption.setAttribute("aria-live", "polite");
-    this.way.textContent = words.way;
-    this.way.type = "button";
-    this.way.hidden = true;
-    const legend = element("span", "vf-whole-legend");
-    legend.append(words.legend, element("i"), "1");
-    this.bar.replaceChildren(
-      this.playing, signButton("‹", words.previous, () => this.step(this.stage - 1)),
-      signButton("›", words.next, () => this.step(this.stage + 1)), this.caption, this.way, legend,
-    );
-  }
-
   // The strongest key of a row, if the row is one of this head's.
   /** @param {PictureMaps} maps @param {number} head @param {number} wanted @returns {[number, number]} */
   strongest(maps, head, wanted) {
     const query = maps.lane === this.maps[this.at].lane ? Math.min(wanted, maps.queries.length - 1) : Math.min(this.row, maps.queries.length - 1);
-    let best = 0;
-    for (let key = 1; key < maps.keys.length; key++) {
-      if (maps.weightAt(head, query, key) > maps.weightAt(head, query, best)) best = key;
-    }
-    return [query, best];
+    const weights = maps.keys.map((_, key) => maps.weightAt(head, query, key));
+    return [query, weights.indexOf(Math.max(...weights))];
   }
 
   // A token: the row that looks, where the head is of its stack; else the key that is looked at, or a head of that stack.
@@ -272,8 +211,7 @@ class WholeModelPicture {
   choose(lane, token) {
     const here = this.maps[this.at];
     if (here.lane === lane) {
-      const query = token;
-      this.look(this.at, this.head, ...this.strongest(here, this.head, query));
+      this.look(this.at, this.head, ...this.strongest(here, this.head, token));
     } else if (here.kind === "cross") this.look(this.at, this.head, this.query, token);
     else {
       const at = this.maps.findIndex((one) => one.lane === lane);
@@ -318,20 +256,7 @@ class WholeModelPicture {
   draw_next() {
     const { words, candidates, lanes, written } = this.data;
     const row = Math.min(this.row, candidates.length - 1);
-    const most = Math.max(...(candidates[row] ?? []).map(([, , p]) => p), 1e-9);
-    this.bars.replaceChildren(...(candidates[row] ?? []).map(([text, id, p, special]) => {
-      const button = element("button", "vf-whole-candidate");
-      button.type = "button";
-      button.disabled = special || !this.send;
-      button.title = special ? words.ends : fill(words.write, { token: visible(text) });
-      const bar = element("i");
-      bar.style.width = `${Math.max(1, (p / Math.max(most, 0.5)) * 100)}%`;
-      const track = element("span", "vf-whole-track");
-      track.append(bar);
-      button.append(element("b", "", visible(text)), track, element("span", "", `${(100 * p).toFixed(1)} %`));
-      button.onclick = () => this.tell("write", { row, token: id });
-      return button;
-    }));
+    drawCandidates(this.bars, candidates[row] ?? [], words, this.send ? (token) => this.tell("write", { row, token }) : null);
     const shown = lanes.length > 1 ? written : candidates[row]?.length ? [lanes[0].tokens[row], candidates[row][0][0]] : [];
     this.written.replaceChildren(...(lanes.length > 1 ? [] : shown.length ? [`${visible(shown[0])} → `, element("mark", "", visible(shown[1]))] : []));
     if (lanes.length > 1) {
@@ -364,7 +289,7 @@ class WholeModelPicture {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (isShortcut(event)) return;
-    this.stop();
+    this.bar.stop();
     if (event.key === "Escape") {
       if (!this.glass.proof.hidden) this.glass.fold();
       else this.close_sheet();
@@ -383,41 +308,8 @@ class WholeModelPicture {
     event.preventDefault();
   }
 
-  // --- one token runs through the model ---
-
-  play() {
-    if (this.playing.textContent === this.data.words.pause) return void this.stop();
-    if (this.stage >= this.stages.length - 1) this.stage = -1;
-    const on = () => {
-      this.light(this.stage + 1);
-      if (this.stage < this.stages.length) this.timer = setTimeout(on, (1000 * SECONDS) / this.stages.length);
-      else this.stop();
-    };
-    this.playing.textContent = this.data.words.pause;
-    on();
-  }
-
-  stop() {
-    clearTimeout(this.timer);
-    this.playing.textContent = this.data.words.play;
-    if (this.stage >= this.stages.length) this.light(-1);
-  }
-
-  /** @param {number} stage */
-  step(stage) {
-    this.stop();
-    this.light(Math.max(-1, Math.min(this.stages.length - 1, stage)));
-  }
-
-  /** @param {number} stage */
-  light(stage) {
-    this.stages[this.stage]?.classList.remove("vf-whole-now");
-    this.stage = stage;
-    this.stages[stage]?.classList.add("vf-whole-now");
-  }
-
   close() {
-    clearTimeout(this.timer);
+    clearTimeout(this.bar.timer);
     this.root.remove();
   }
 }
