@@ -86,7 +86,7 @@ OF_ALL_PAGES = {
     "vizformer.language",
 }
 # the toy needs no sentence; the ways to other pages
-OF_A_PAGE = {"layer": {"view.material"}, "start": {"start.learn", "start.path"}}
+OF_A_PAGE = {"layer": {"view.material"}, "start": {f"start.example.{n}" for n in range(3)}}
 
 
 @pytest.mark.sample(12)
