@@ -29,6 +29,7 @@ class Shot:
 
 
 PICTURES = {
+    "home": Shot("/start?model=zh-en&text=I have a cat.", height=800),
     "attention": Shot("/attention?model=zh-en&text=今天早上你在做什么？&site=cross&layer=2&head=3&query=3"),
     "lesson": Shot("/heads?model=zh-en&text=我有一只猫。"),
     "design-page": Shot("/masks?model=stories&text=The dog was tired, so it went to", height=800),
