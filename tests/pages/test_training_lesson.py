@@ -281,3 +281,15 @@ def test_a_classifier_is_trained_and_sorts_the_readers_sentence(
     pattern = load("cloze").trace(TEXTS["stories"])["encoder.0.self"].pattern(0)
     np.testing.assert_allclose(before, pattern, atol=1e-6)
     classifier.before_and_after.clear()
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_rows_that_are_read_stand_beside_those_that_are_predicted_with(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, **link(model, "sharing"))
+    assert not app.exception
+    assert not app.error
+    loaded = load(model).model
+    read, predicted = (array(chart(app, index)["data"][0]["z"]) for index in (0, 1))
+    tied = loaded.unembedding is None and loaded.token_table("decoder") is loaded.embedding
+    assert (np.asarray(read).tolist() == np.asarray(predicted).tolist()) == tied
+    assert any("One table" in one.value for one in (*app.markdown, *app.caption, *app.text)) == tied

@@ -1,20 +1,25 @@
-"""A laboratory of the lesson Training: one table in up to three places, counted for the open model and the paper's."""
+"""A laboratory of the lesson Training: one table that is read and predicted with, drawn and counted."""
 
+import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis.costs import parameter_count
 from vizformer.analysis.costs.parameter_count import Sharing
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
+from vizformer.explain.arrays import float64
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.words import labels
 
 lab = Laboratory("training", "sharing")
 USES = ("encoder", "decoder", "logits")
+ROWS, COLUMNS = 12, 16  # of the tables, in the picture
 
 
 @cached
@@ -28,6 +33,7 @@ paper_sharing = cached(parameter_count.paper_sharing)
 @lab.draws
 def draw(subject: Subject) -> None:
     st.html(table.style())
+    _rows(subject)
     own = count_sharing(subject.model)
     for name, found in ((subject.title, own), (lab.text("paper"), paper_sharing())):
         _table(name, found)
@@ -43,6 +49,29 @@ def draw(subject: Subject) -> None:
         "parameters = sum(p.numel() for p in torch.nn.ModuleList([table, unembedding]).parameters())",
     )
     lesson.ask(tied(subject))
+
+
+@cached
+def token_rows(subject: Subject, stack: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Of the first tokens of a stack their rows of its embedding and of the matrix of the logits, which may be narrower."""
+    model, ids = subject.checkpoint.model, [token.id for token in subject.trace.tokens[stack][:ROWS]]
+    read = float64(model.token_table("encoder" if stack == "encoder" else "decoder").weight[ids])[:, :COLUMNS]
+    if not model_cache.predicts(subject.model):
+        return read, None
+    output = model.embedding if model.unembedding is None else model.unembedding
+    return read, float64(output.weight[ids])[:, :COLUMNS]
+
+
+def _rows(subject: Subject) -> None:
+    """The rows that tokens enter with beside those that give them their logits: the same picture where they are tied."""
+    stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
+    read, predicted = token_rows(subject, stack)
+    names, places = labels.numbered(subject.trace.tokens[stack][:ROWS]), st.columns(2)
+    chart.show(figures.matrix_heatmap(read, names, title=lab.text("read")), key="training.read", on=places[0])
+    if predicted is not None:
+        picture = figures.matrix_heatmap(predicted, names, title=lab.text("predicted"))
+        chart.show(picture, key="training.predicted", on=places[1])
+        lab.say("tied", form="same" if np.array_equal(read, predicted) else "apart", n=COLUMNS)
 
 
 def _table(name: str, found: Sharing) -> None:
