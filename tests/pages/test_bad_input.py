@@ -52,7 +52,7 @@ def test_any_text_can_be_looked_at(open_app, page, text):
     app = open_app(page, text=text)
     assert not app.exception
     assert not errors(app)
-    assert app.text_input[0].value == text
+    assert app.text_input(key="view.text").value == text
 
 
 @pytest.mark.sample(2)
@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence_and_the_last_sentence_stays
     app = open_app(page, text=GOOD)
     assert not errors(app)
     widgets = len(app.selectbox) + len(app.button)
-    app.text_input[0].set_value(text).run()
+    app.text_input(key="view.text").set_value(text).run()
     assert not app.exception
     assert len(errors(app)) == 1
     plain = errors(app)[0].replace("\\", "")
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence_and_the_last_sentence_stays
         assert word in plain
     assert any("last sentence that could be read" in caption.value for caption in app.caption)
     assert len(app.selectbox) + len(app.button) == widgets
-    app.text_input[0].set_value(GOOD).run()
+    app.text_input(key="view.text").set_value(GOOD).run()
     assert not errors(app)
 
 
@@ -124,7 +124,7 @@ def test_edits_of_what_is_not_there(open_app, edits, words):
 def test_edits_for_a_longer_text_are_left_out(open_app):
     app = open_app(PAGES[1], text=GOOD, edits="encoder.0.self.q@0,5,0=3")
     assert not errors(app)
-    app.text_input[0].set_value("好").run()
+    app.text_input(key="view.text").set_value("好").run()
     assert len(errors(app)) == 1
     assert any("left out" in caption.value for caption in app.caption)
     assert app.code  # the arithmetic of the new text
@@ -169,7 +169,7 @@ def test_places_that_do_not_exist(open_app, page):
 def test_a_translation_without_an_end_says_that_it_was_cut(open_app):
     app = open_app(PAGES[0], text="他" * 120)
     assert any("Cut off" in caption.value for caption in app.caption)
-    app.text_input[0].set_value(GOOD).run()
+    app.text_input(key="view.text").set_value(GOOD).run()
     assert not any("Cut off" in caption.value for caption in app.caption)
 
 

@@ -34,14 +34,14 @@ class Cost:
 
 # Means of three measurements on two cores that were busy with other work (load 8 to 9).
 COSTS = {
-    "start": Cost(10, 43, 47),
+    "start": Cost(12, 45, 78),  # every map of the model, in place of the film
     "attention": Cost(15, 23, 57),
     "generation": Cost(15, 20, 74),
     "blanks": Cost(12, 35, 42),
-    "layer": Cost(8.5, 16, 33),
+    "layer": Cost(10, 20, 38),
     "compare": Cost(11, 45, 49),
     "paper": Cost(15, 17, 46),
-    "qkv": Cost(16, 18, 49),
+    "qkv": Cost(18, 18, 57),
     "masks": Cost(14, 18, 45),
 }
 HEADROOM = Cost(1.5, 1.5, 1.15)
