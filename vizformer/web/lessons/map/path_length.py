@@ -65,7 +65,6 @@ def draw(subject: Subject) -> None:
     tokens = labels.texts(subject.tokens)
     n, shown = len(tokens), tokens[:DRAWN]
     lesson.ask(question(subject))
-    lesson.ask(cost(subject), folded=True)  # the table below gives it away
     with controls():
         kind = lab.buttons("kind", LAYER_TYPES, "recurrent")
         k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
@@ -76,6 +75,7 @@ def draw(subject: Subject) -> None:
     )
     if n > len(shown):
         lab.note("first", shown=len(shown), n=n)
+    lesson.ask(cost(subject), folded=True)  # the table below gives it away
     st.markdown(_table(n, subject.config.d_model, k, r))
     _formula(kind, n, k, r, subject.config)
 
