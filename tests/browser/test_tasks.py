@@ -18,7 +18,7 @@ def home(open_tab):
 
 def test_an_own_sentence_is_in_a_heat_map_after_one_press(home):
     home.page.get_by_label("Sentence", exact=True).fill(OWN)
-    home.page.locator(".st-key-page-body").get_by_role("link", name="Attention", exact=True).click()
+    home.page.locator(".st-key-page-body").get_by_role("link", name="Attention →", exact=True).click()
     expect(home.page.locator(".vf-attention .vf-readout")).to_contain_text("attends most")
     expect(home.page.get_by_label("Sentence", exact=True)).to_have_value(OWN)
     assert parse_qs(urlsplit(home.page.url).query)["text"] == [OWN]
@@ -29,7 +29,7 @@ def test_a_link_pressed_while_the_box_is_still_busy_leads_to_its_page(home):
     busy = "const end = performance.now() + 200; while (performance.now() < end);"
     home.page.evaluate(f"() => addEventListener('focusout', () => {{ {busy} }}, {{ capture: true, once: true }})")
     home.page.get_by_label("Sentence", exact=True).fill(OWN)
-    home.page.locator(".st-key-page-body").get_by_role("link", name="Attention", exact=True).click()
+    home.page.locator(".st-key-page-body").get_by_role("link", name="Attention →", exact=True).click()
     expect(home.page.locator(".vf-attention .vf-readout")).to_contain_text("attends most")
     expect(home.page.get_by_label("Sentence", exact=True)).to_have_value(OWN)
 
