@@ -1,4 +1,4 @@
-"""Slices and parts of heads, who shares what, what heads cost, and how scores spread."""
+"""Slices and parts of heads, who shares what, and how scores spread."""
 
 import numpy as np
 import plotly.graph_objects as go
