@@ -116,10 +116,12 @@ def test_a_plain_run_goes_on_while_recordings_begin_and_end():
 
     thread = threading.Thread(target=other)
     thread.start()
-    for _ in range(30):
-        assert len(vf.record(model, x).calls) == 2
-    stop.set()
-    thread.join()
+    try:
+        for _ in range(30):
+            assert len(vf.record(model, x).calls) == 2
+    finally:
+        stop.set()
+        thread.join()
     assert not failed
 
 

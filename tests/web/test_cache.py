@@ -299,3 +299,20 @@ def test_what_points_to_itself_has_an_end():
     ring = []
     ring.append(ring)
     assert count_bytes(ring) < 1000
+
+
+def test_what_is_collected_while_the_cache_is_locked_is_dropped_without_waiting_for_the_lock():
+    """The garbage collector runs finalizers in any thread, also in the one that holds the lock."""
+
+    class Held: ...
+
+    held = [Held()]
+    cache = Cache(lambda: held.clear() or 10 * MB)  # (asked for the limit while it is locked)
+    weakref.finalize(held[0], cache.forget_at_the_end, "first")
+    asks = threading.Thread(target=lambda: cache.get("first", lambda: 1), daemon=True)
+    asks.start()
+    asks.join(20)
+    assert not asks.is_alive()
+    assert cache.get("second", lambda: 2) == 2
+    assert len(cache) == 1
+    assert cache.get("first", lambda: 3) == 3

@@ -14,7 +14,7 @@ import functools
 import inspect
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
@@ -67,6 +67,7 @@ class Cache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()  # the one asked for last is the last
         self._running: dict[Hashable, _Running] = {}
+        self._ended = deque[Hashable]()  # keys whose values are to be dropped as soon as the lock is free
         self._bytes = 0
 
     @property
@@ -93,6 +94,7 @@ class Cache:
         """
         while True:
             with self._lock:
+                self._drop_ended()
                 entry = self._entries.get(key)
                 if entry is not None:
                     self._entries.move_to_end(key)
@@ -124,6 +126,23 @@ class Cache:
         with self._lock:
             for key in [key for key in self._entries if belongs(key)]:
                 self._bytes -= self._entries.pop(key).bytes
+
+    def forget_at_the_end(self, key: Hashable) -> None:
+        """Drops the value of `key` now or at the next request: for a `weakref.finalize`, which never waits for the lock.
+
+        The garbage collector may call it in a thread that holds the lock: that thread would wait for itself.
+        """
+        self._ended.append(key)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop_ended()
+            finally:
+                self._lock.release()
+
+    def _drop_ended(self) -> None:
+        while self._ended:
+            entry = self._entries.pop(self._ended.popleft(), None)
+            self._bytes -= 0 if entry is None else entry.bytes
 
     def _compute(
         self,

@@ -40,7 +40,7 @@ class _HandedIn:
         self, found: Mapping[str, AttentionArrays], watch: session_folders.Watch = session_folders.WATCH
     ) -> None:
         self.name = secrets.token_hex(8)
-        watch.add(session_folders.current(), weakref.finalize(self, _ARRAYS.forget, self.name.__eq__))
+        watch.add(session_folders.current(), weakref.finalize(self, _ARRAYS.forget_at_the_end, self.name))
         _ARRAYS.get(self.name, lambda: {name: (arrays, _packed(arrays)) for name, arrays in found.items()})
 
     def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
