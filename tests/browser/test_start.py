@@ -21,9 +21,7 @@ STREAMLIT = (sys.executable, "-m", "streamlit", "run", "app.py")
 def shows_the_lesson(tab) -> None:
     page = tab.page
     assert page.get_by_role("heading", level=1).inner_text() == "Query, key, value"
-    assert page.locator(".st-key-bar-doors").get_by_role("link").all_inner_texts() == [
-        str(door.title) for door in DOORS
-    ]
+    assert page.locator(".st-key-bar-doors").get_by_role("link").all_inner_texts() == [str(door.door) for door in DOORS]
     expect(page.get_by_role("button", name="简体中文")).to_be_visible()
     assert page.get_by_role("dialog").count() == 0
     assert "not found" not in page.inner_text("body")

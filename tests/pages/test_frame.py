@@ -34,7 +34,7 @@ def test_every_page_opens_in_every_language_more_than_once(open_app, page, local
 
 def test_a_run_sends_nothing_that_stands_in_the_page_already(open_app):
     text, __ = first_files.index("en", sitemap.HOME, has_picture=False, packed=False)
-    sent = [element.proto.body for element in open_app("pages/doors/learn.py").get("html")]
+    sent = [element.proto.body for element in open_app("pages/learn/path.py").get("html")]
     assert sent
     assert not [body for body in sent if body.encode() in text]
 

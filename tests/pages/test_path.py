@@ -311,7 +311,45 @@ def test_a_station_is_in_the_address_and_leads_deeper_and_back(open_app) -> None
     assert (view.part, view.kind) == ("memory", "cross")
     assert sitemap.PATH in sitemap.beside(sitemap.CROSS)
     app = app.switch_page(PAGE).run()
-    assert drawn(app)["at"] == ""  # the browser knows where the reader was
+    assert drawn(app)["at"] == "cross"
+
+
+@pytest.mark.parametrize(("locale", "first", "then"), [
+    ("en-US", "Learn it step by step →", "Go on at station 6 →"), ("zh-CN", "一步一步学 →", "从第 6 站继续 →"),
+])  # fmt: skip
+def test_the_first_page_offers_to_go_on_where_the_reader_was(open_app, locale, first, then) -> None:
+    def offered(app) -> str:
+        [row] = [one for one in app.get("flex_container") if one.proto.id.endswith("page-views")]
+        [link] = row.get("page_link")
+        assert link.proto.page == "path"
+        return link.proto.label
+
+    app = open_app(locale=locale)
+    assert offered(app) == first
+    app = app.switch_page(PAGE).run()
+    assert drawn(app)["at"] == ""
+    app.session_state["path"] = {"selected": {"station": "softmax", "deeper": False, "seq": 1.0}}
+    app = app.run().switch_page(sitemap.MAP.file).run()
+    assert not app.exception
+    assert not app.info  # the station is no part of the lesson, and nothing is said of it
+    app = app.switch_page(sitemap.HOME.file).run()
+    assert offered(app) == then
+    assert drawn(app.switch_page(PAGE).run())["at"] == "softmax"
+
+
+def test_a_link_to_a_station_is_where_the_reader_was(open_app) -> None:
+    app = open_app(PAGE, part="softmax").switch_page(sitemap.HOME.file).run()
+    app.session_state["vizformer.view"].view = replace(app.session_state["vizformer.view"].view, part="")
+    assert drawn(app.switch_page(PAGE).run())["at"] == "softmax"
+
+
+def test_below_the_path_stand_the_lessons_but_not_where_it_is_presented(open_app) -> None:
+    def keys(app) -> set[str]:
+        return {one.proto.id.rpartition("-")[2] for one in app.get("flex_container")}
+
+    assert "tiles" in keys(open_app(PAGE))
+    assert "tiles" in keys(open_app(PAGE, text=""))  # also where a sentence cannot be read
+    assert "tiles" not in keys(open_app(PAGE, slide="words"))
 
 
 @pytest.mark.parametrize("text", ["猫", "。", "🐱🐱", "a " * 100, "</script>", "a\n\nb"])

@@ -148,6 +148,7 @@ def test_an_address_of_several_parts_leads_to_the_page_that_it_begins_with(base,
     [
         ("/nowhere", "/?missing=nowhere&lang=en"),
         ("/errors", "/training?missing=errors&part=dropout&lang=en"),
+        ("/learn", "/path?missing=learn&lang=en"),
         ("/reading", "/glossary?missing=reading&dials=glossary.list:reading&lang=en"),
         ("/masks.", "/masks?lang=en"),  # as links end that were copied with the sentence around them
         ("/masks，第三部分", "/masks?lang=en"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st_
 
 from vizformer.assets import asset
 from vizformer.web.frame import progress
-from vizformer.web.frame.sitemap import COURSE, GLOSSARY, LEARN, PAGES, PATH, START
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, PAGES, PATH, START
 from vizformer.web.link import link_settings
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.languages import LANGUAGES, SOURCE
@@ -127,7 +127,7 @@ def test_the_reading_list_is_whole():
 
 
 def test_the_course_comes_right_after_the_start():
-    assert tuple(PAGES.values())[: 4 + len(COURSE)] == (START, GLOSSARY, LEARN, PATH, *COURSE)
+    assert tuple(PAGES.values())[: 3 + len(COURSE)] == (START, GLOSSARY, PATH, *COURSE)
 
 
 @pytest.mark.parametrize(

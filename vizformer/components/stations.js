@@ -169,7 +169,7 @@ class Stations {
     const inside = this.data.model.find((part) => part.station === here.name && isOpened(part, here.name));
     drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, here.exercises, this.kept, here.name, words,
       { deeper: () => this.tell(true), open: (box) => this.open(box), build: (one) => this.build(one) });
-    this.time.textContent = fill(words.clock, clock(this.data, this.kept, here.name, !!this.send));
+    this.time.textContent = fill(words.clock, clock(this.data, this.kept, !!this.send));
     this.words.textContent = now.words;
     this.back.textContent = words.back;
     this.back.disabled = this.station === 0 && step === 0;

@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.web.frame import class_door, presenting, search, share
+from vizformer.web.frame import class_door, presenting, progress, search, share
 from vizformer.web.frame.sitemap import COURSE, DOORS, HELP, HOME, Entry, beside, door_of
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -38,7 +38,7 @@ def draw(entry: Entry) -> None:
         _fold()
         with st.container(horizontal=True, key="bar-doors", width="content", gap=None):
             for door in DOORS:
-                st.page_link(door.file, label=_here(translate(door.title), is_here=door is here))
+                st.page_link(door.file, label=_here(translate(door.door), is_here=door is here))
         _boxes()
         with st.container(key="bar-search"):
             guarded()(search.box)()
@@ -94,7 +94,8 @@ def _way(entry: Entry, other: Entry) -> str:
     """The label of the way from a page to one beside it: back and on in the course."""
     title = translate(other.title)
     if entry is HOME:
-        return _("Learn it step by step →")
+        left = progress.station()
+        return _("Go on at station {n} →", n=left[1]) if left else _("Learn it step by step →")
     if entry not in COURSE or other not in COURSE:
         return title
     return f"← {title}" if COURSE.index(other) < COURSE.index(entry) else f"{title} →"

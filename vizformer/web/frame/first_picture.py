@@ -82,7 +82,7 @@ def _kept(language: str) -> str:
 
 def markup(language: str, entry: Entry, data: str, later: Iterable[str] = ()) -> str:
     """What stands in a page beside the place of the app: its picture, if any, and files that are needed `later`."""
-    said = (entry.heading.text, *(door.title.text for door in DOORS))
+    said = (entry.heading.text, *(door.door.text for door in DOORS))
     title, *doors = (html.escape(catalogue(language).get(text, text)) for text in said)
     bar = f"<b>VizFormer</b>{''.join(f'<span>{door}</span>' for door in doors)}"
     return (

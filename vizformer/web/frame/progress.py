@@ -14,6 +14,7 @@ from vizformer.web.words.i18n import _
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {lesson.url: lesson_words.asked(lesson.url) for lesson in COURSE}
 _DONE, _FORGOTTEN, _KEY, _MISSED = "vizformer.done", "vizformer.forgotten", "vizformer.memory", "vizformer.missed"
+_STATION = "vizformer.station"
 _SETTLED, _SOON, _LATER = 0, 1, 2  # whether a question is asked again: no more, in the next part, the next day
 
 
@@ -66,6 +67,17 @@ def said(lesson: Entry) -> str:
     if not done:
         return titled(lesson)
     return _("{lesson}: {answered} of {of} questions", lesson=titled(lesson), answered=done, of=of)
+
+
+def stop_at(station: str, number: int) -> None:
+    """Notes at which station of the path the reader is: its name, and its number from 1."""
+    st.session_state[_STATION] = station, number
+
+
+def station() -> tuple[str, int] | None:
+    """Where the reader left the path in this session."""
+    found: tuple[str, int] | None = st.session_state.get(_STATION)
+    return found
 
 
 def forget() -> None:

@@ -30,6 +30,11 @@ class Entry:
         return Message(_WORDS[self.url]["title"])
 
     @property
+    def door(self) -> Message:
+        """What the bar calls it, of a page that is a door: its title, where it says nothing else."""
+        return Message(_WORDS[self.url].get("door", _WORDS[self.url]["title"]))
+
+    @property
     def heading(self) -> Message:
         """What stands over the page: its title, where it says nothing else."""
         return Message(_WORDS[self.url].get("heading", _WORDS[self.url]["title"]))
@@ -75,17 +80,16 @@ OPEN = Entry("pages/checkpoint/open.py")
 REPORT = Entry("pages/checkpoint/report.py")
 HEAD_REPORT = Entry("pages/checkpoint/head_report.py")
 
-LEARN = Entry("pages/doors/learn.py")
 EXPLORE = Entry("pages/doors/explore.py")
 TEACH = Entry("pages/doors/teach.py")
 MODELS = Entry("pages/doors/models.py")
 DOORS: dict[Entry, tuple[Entry, ...]] = {
-    LEARN: (PATH, *COURSE, PAPER, LAYER),
+    PATH: (*COURSE, PAPER, LAYER),
     EXPLORE: (ATTENTION, GENERATION, BLANKS, LENS, WHAT_IF, SIDE_BY_SIDE),
     TEACH: (WORKSHEET, COMPARE, TRAIN),
     MODELS: (OPEN, REPORT, HEAD_REPORT, ELSEWHERE),
 }
-"""The doors of the bar, each with a page of its own, and the pages behind them."""
+"""The doors of the bar, each a page with tiles of the pages behind it."""
 
 HELP = (GLOSSARY,)  # behind the question mark
 READING_LIST, NOTATION_LIST = N_("Reading list"), N_("Notations")

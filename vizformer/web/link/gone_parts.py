@@ -34,6 +34,7 @@ MOVED: Mapping[str, str] = {
     "errors/cache": "decoding?part=cache",
     "errors/embedding": "tokens?part=norms",
     "errors/join": "heads?part=split",
+    "learn": "path",
     "reading": "glossary?dials=glossary.list:reading",
 }
 """A page, or a part of it, that there is no more, and where its content stands."""

@@ -57,7 +57,7 @@ __all__ = [
     "value",
 ]
 
-_LAST = "lesson.last"
+LAST = "lesson.last"
 _AGAIN = "lesson.again"  # the part that is shown, and the question that is asked again in it
 PAPER_WIDTH = 700  # px: what fits between the margins of A4 and of a letter
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that depends on the view
@@ -90,7 +90,7 @@ def _body(
         slides.show(entry, parts, _shown(entry, parts, unnamed), subject)
         return
     if presenting.is_printed():
-        if st.session_state.setdefault(_LAST, entry.url) == entry.url:
+        if st.session_state.setdefault(LAST, entry.url) == entry.url:
             _paper(entry, parts, subject)
             return
         presenting.end()  # another lesson: nobody asked to print it
@@ -127,7 +127,7 @@ def _before(entry: Entry) -> str:
 
 def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -> int:
     keys = [part.key for part in parts]
-    last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
+    last, st.session_state[LAST] = st.session_state.get(LAST, entry.url), entry.url
     if last != entry.url:
         presenting.restart()
         if state.view().part not in keys:  # from another lesson: nobody asked for it here

@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer.assets import asset
 from vizformer.web.frame import classroom, presenting, presses, progress
-from vizformer.web.frame.sitemap import COURSE, DOORS, LEARN, TEACH, Entry
+from vizformer.web.frame.sitemap import COURSE, DOORS, TEACH, Entry
 from vizformer.web.widgets import model_input
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_note, translate
@@ -16,10 +16,14 @@ from vizformer.web.words.i18n import _, show_note, translate
 
 @guarded()
 def door(entry: Entry) -> None:
-    """The tiles of the pages behind a door."""
+    """A door that is nothing but the tiles of the pages behind it."""
     model_input.boxes()
-    if entry is LEARN:
-        progress.remember()
+    behind(entry)
+
+
+@guarded()
+def behind(entry: Entry) -> None:
+    """The tiles of the pages behind a door; of a lesson that was begun, how many of its questions are answered."""
     with st.container(horizontal=True, key="tiles"):
         if entry is TEACH:
             _lead()

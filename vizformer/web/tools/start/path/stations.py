@@ -12,8 +12,11 @@ from vizformer.components import stations as component
 from vizformer.components.stations import Box, Deeper, Exercise, Packed, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import progress
+from vizformer.web.frame.sitemap import PATH
 from vizformer.web.link import state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
+from vizformer.web.widgets import lesson
 from vizformer.web.widgets.whole_model.beside import inside, leads_to
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
@@ -91,12 +94,17 @@ def packed(subject: Subject, code: str) -> Packed:
 @guarded()
 def draw_path(subject: Subject) -> None:
     """The component, and what follows from what the reader does in it."""
+    st.session_state[lesson.LAST] = PATH.url  # a lesson asks for no part that is a station of the path
     content, at = packed(subject, language()), state.view().part
-    at = at if at in content.names else ""  # a part of a lesson, from which the reader comes back
+    if at in content.names:
+        progress.stop_at(at, content.names.index(at) + 1)
+    else:  # a part of a lesson, from which the reader comes back
+        at = (progress.station() or ("",))[0]
     told = component.mount(content, at=at, key="path")
     if told is None:
         return
     name, deeper = told
+    progress.stop_at(name, content.names.index(name) + 1)
     if deeper:
         entry, changes = leads_to(name, Sentence(subject))
         state.update(**changes)
