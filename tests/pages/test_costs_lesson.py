@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -147,6 +148,13 @@ def test_the_family_is_read_off_the_options(open_app: Open, model: str) -> None:
     assert done["same"]
     one, eight = mixture(config, 1, 1), mixture(config, 8, 1)
     assert right(enter(app, "costs", "experts", round(eight.total / one.total, 2)))
+
+
+def test_who_goes_on_from_the_family_takes_the_sentence_along(open_app: Open) -> None:
+    app = open_app(PAGE, **{**link("stories", "family"), "text": "Two dogs sleep."})
+    parts = [parse_qs(one.proto.query_string) for one in app.get("page_link") if "part=" in one.proto.query_string]
+    assert len(parts) > 2
+    assert {(one["model"][0], one["text"][0]) for one in parts} == {("stories", "Two dogs sleep.")}
 
 
 def test_a_model_of_the_family_is_opened(open_app: Open) -> None:

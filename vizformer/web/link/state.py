@@ -388,6 +388,14 @@ def link() -> dict[str, str]:
     return found if found or beginning() == beginnings.CHINESE else {"model": str(memory.view.model)}
 
 
+def lead(**parameters: str) -> dict[str, str]:
+    """The parameters of an address that opens another page with these, and with the reader's model and text."""
+    memory = _memory()
+    written = _write(memory.linked, memory.said)
+    kept = (link_name(_FIELDS[name]) for name in ("model", "text", "target"))
+    return {name: written[name] for name in kept if name in written} | parameters
+
+
 def push() -> None:
     """Writes the view into the address; what is at its default is left out."""
     memory = _memory()

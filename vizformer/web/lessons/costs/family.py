@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
     )
     with st.container(horizontal=True):
         for name, (entry, part) in GOES_ON.items():
-            st.page_link(entry.file, query_params={"part": part}, label=lab.text(f"also.{name}"))
+            st.page_link(entry.file, query_params=state.lead(part=part), label=lab.text(f"also.{name}"))
     lesson.ask(smaller(subject))
     left, right = st.columns(2, gap="large")
     with left:
@@ -140,7 +140,7 @@ def _shared_heads(subject: Subject) -> None:
         live=rf"2 \cdot {layers} \cdot {heads} \cdot 128 \cdot {n} \cdot 2 = "
         rf"{sizes.tex(4 * layers * heads * 128 * n)} \quad (g = {heads})",
     )
-    st.page_link(sitemap.HEADS.file, query_params={"part": "groups"}, label=lab.text("who"))
+    st.page_link(sitemap.HEADS.file, query_params=state.lead(part="groups"), label=lab.text("who"))
 
 
 def _experts(subject: Subject) -> None:

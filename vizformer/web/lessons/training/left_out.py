@@ -14,6 +14,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.training.measurements import notes
+from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.plain_text import Markup
@@ -74,7 +75,7 @@ def draw(subject: Subject) -> None:
         "times = without_warmup / first  # so many times as large is the first step",
     )
     lesson.ask(times(subject))
-    st.page_link(sitemap.BLOCK.file, query_params={"part": "order"}, label=lab.text("norm"))
+    st.page_link(sitemap.BLOCK.file, query_params=state.lead(part="order"), label=lab.text("norm"))
     st.page_link(sitemap.TRAIN.file, label=lab.text("train"))
 
 
