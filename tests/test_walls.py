@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -120,3 +121,13 @@ def test_the_public_names_are_there(package):
         assert name in dir(room)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         room.nothing  # noqa: B018 (looking it up is the test)
+
+
+def test_what_streamlit_does_not_document_is_used_by_one_file():
+    private = re.compile(
+        r"^\s*(?:from|import) streamlit\.(?!delta_generator\b|web import cli\b|testing\b)", re.MULTILINE
+    )
+    found = [
+        file for file in ROOT.joinpath("vizformer").rglob("*.py") if private.search(file.read_text(encoding="utf-8"))
+    ]
+    assert [file.name for file in found] == ["inside_streamlit.py"]

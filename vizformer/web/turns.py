@@ -19,10 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 
-from streamlit.runtime import Runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
-
+from vizformer.web.inside_streamlit import Runtime, decode_xsrf_token_string, get_script_run_ctx
 from vizformer.web.networks import network
 
 AT_ONCE = 2  # torch gives the interpreter back while it multiplies

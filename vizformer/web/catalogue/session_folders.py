@@ -23,8 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from streamlit.runtime import Runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from vizformer.web.inside_streamlit import Runtime, get_script_run_ctx
 
 if sys.platform != "win32":  # which has no such locks: what a killed server leaves there stays
     import fcntl

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import safe_zip, session_folders
 from vizformer.web.catalogue.file_stamp import stamp_of_files
+from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link.model_ref import ModelRef
 
 SWITCH = "VIZFORMER_UPLOADS"

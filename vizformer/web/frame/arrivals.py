@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from streamlit.runtime import Runtime
-
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import uploads
+from vizformer.web.inside_streamlit import Runtime
 
 UNCLAIMED = 600.0  # seconds that a file waits for its reader
 UNCLAIMED_WHERE_FULL = 60.0  # seconds, where another session needs the room

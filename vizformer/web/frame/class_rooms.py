@@ -4,13 +4,12 @@ import asyncio
 import logging
 import os
 
-from streamlit.runtime import Runtime
-
 from vizformer.web.classroom import rooms
 from vizformer.web.classroom.pointing import Pointing
 from vizformer.web.classroom.rooms import AWAY, BEAT, Room, Rooms
 from vizformer.web.classroom.stores import MemoryStore, Store
 from vizformer.web.classroom.waiting import Waiting
+from vizformer.web.inside_streamlit import Runtime
 
 log = logging.getLogger("vizformer")
 

@@ -11,7 +11,6 @@ import re
 from urllib.parse import urlsplit
 
 import streamlit as st
-from streamlit.runtime import Runtime
 
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import session_folders
@@ -20,6 +19,7 @@ from vizformer.web.classroom.stores import StoreError
 from vizformer.web.classroom.waiting import PATH
 from vizformer.web.frame.class_rooms import ROOMS
 from vizformer.web.frame.sitemap import HOME, PAGES
+from vizformer.web.inside_streamlit import Runtime
 from vizformer.web.link import state
 from vizformer.web.networks import network
 

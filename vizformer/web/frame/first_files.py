@@ -23,12 +23,11 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from streamlit import file_util
-from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
-from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_CACHE_MAX_AGE_SECONDS
 
 from vizformer.assets import asset
 from vizformer.web.frame import first_picture, inline_scripts
 from vizformer.web.frame.sitemap import HOME, PAGES, Entry
+from vizformer.web.inside_streamlit import STATIC_ASSET_CACHE_MAX_AGE_SECONDS, _ensure_xsrf_cookie
 from vizformer.web.link.gone_parts import MOVED
 from vizformer.web.link.languages import SOURCE, match
 

@@ -4,7 +4,6 @@ from copy import copy
 from functools import cache
 
 import streamlit as st
-from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
@@ -13,6 +12,7 @@ from vizformer.web.frame import bar, class_door, classroom, inline_scripts, page
 from vizformer.web.frame.bar import NAME
 from vizformer.web.frame.first_files import LONGEST_NAME, MISSING
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, PAGES, Entry
+from vizformer.web.inside_streamlit import Page
 from vizformer.web.link import state
 from vizformer.web.turns import TURNS
 from vizformer.web.words.errors import guarded, plain

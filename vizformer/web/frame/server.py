@@ -9,10 +9,6 @@ import click
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.runtime import Runtime
-from streamlit.runtime.session_manager import SessionClient
 
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
@@ -26,6 +22,7 @@ from vizformer.web.frame import (
     page_modules,
     request_gate,
 )
+from vizformer.web.inside_streamlit import BackMsg, ForwardMsg, Runtime, SessionClient
 from vizformer.web.link.languages import LANGUAGES
 
 LOOK = 20.0  # seconds between two looks at what was put up

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 from streamlit.web import cli as streamlit
-from streamlit.web.server.starlette import starlette_server
 
 from vizformer.assets import app_root
+from vizformer.web.inside_streamlit import starlette_server
 
 BIND = "_bind_server_socket"
 

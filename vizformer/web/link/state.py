@@ -16,10 +16,10 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, cast
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.context_value import held
 from vizformer.messages import N_, Message
+from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link import beginnings, gone_settings, packed_text, text_store
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.view import View, link_name

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.figures import sentences
 from vizformer.figures.figure import Figure
 from vizformer.figures.svg import svg
 from vizformer.figures.svg.ink import FAINT, LETTERS
 from vizformer.web.frame import presenting
+from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.widgets.downloads import Picture, on_page, take_away
 from vizformer.web.words.i18n import _
 

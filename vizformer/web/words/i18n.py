@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer import word_tables
 from vizformer.messages import Message
+from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link import state
 from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
 from vizformer.web.words.plain_text import quoted

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.analysis import Kind, kinds
 from vizformer.checkpoints.agreement_check import is_possible
@@ -14,6 +13,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.long_work import LongWork
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
+from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import PICTURES
