@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vizformer import figures as figures
     from vizformer.attention_view import view as view
     from vizformer.checkpoints import load as load
+    from vizformer.checkpoints.recorded.wrapping import wrap as wrap
     from vizformer.config import ModelConfig as ModelConfig
     from vizformer.exercises.path import exercise as exercise
     from vizformer.model import Trace as Trace

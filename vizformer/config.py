@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from vizformer.errors import ConfigError
 from vizformer.options import Options
+from vizformer.options.shape import ModelShape
 from vizformer.presets import PRESETS
 
 # Options that were there once, each with the value by which it did nothing; files of then have them.
@@ -87,6 +88,27 @@ class ModelConfig(Options):
             wide_layers=None,
             wide_head_dim=None,
             wide_kv_heads=None,
+        )
+
+    @cached_property
+    def shape(self) -> ModelShape:
+        """What any model can be asked, of this one."""
+        encoder, decoder = ((self.n_heads,) * n for n in (self.n_encoder_layers, self.n_decoder_layers))
+        return ModelShape(
+            encoder_heads=encoder,
+            decoder_heads=decoder,
+            cross_heads=decoder if encoder else (),
+            d_model=self.d_model,
+            d_head=self.of_layer(0).d_head,
+            vocab_size=self.vocab_size,
+            input_vocab_size=self.input_vocab_size,
+            max_positions=self.max_positions,
+            activation=self.activation,
+            start_ids=self.start_ids,
+            eos_id=self.eos_id,
+            pad_id=self.pad_id,
+            mask_id=self.mask_id,
+            never_written=self.never_written,
         )
 
     def without_distances(self) -> "ModelConfig":

@@ -74,7 +74,7 @@ class Subject:
     @property
     def is_cut_off(self) -> bool:
         """Whether the model was still generating its target when the limit came."""
-        from vizformer.checkpoints.own.checkpoint import MAX_TARGET
+        from vizformer.checkpoints.any_checkpoint import MAX_TARGET
 
         return not self.target.strip() and len(self.trace.tokens.get("decoder", ())) > MAX_TARGET
 
@@ -108,7 +108,7 @@ class Generated:
 @cached
 def generated(subject: Subject) -> Generated:
     """What a model that `writes_its_target` writes: the target that `Checkpoint.trace` would generate."""
-    from vizformer.checkpoints.own.checkpoint import MAX_TARGET
+    from vizformer.checkpoints.any_checkpoint import MAX_TARGET
 
     most = min(MAX_TARGET, subject.config.max_positions - 1)
     steps = [(step.id, step.end) for step in subject.checkpoint.stream(subject.text, max_new=most)]

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS, Corpus
-from vizformer.checkpoints.own.checkpoint import check_characters
+from vizformer.checkpoints.any_checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch

@@ -6,7 +6,7 @@ import streamlit as st
 
 from vizformer.analysis.heads.attention_arrays import PAGE, AttentionArrays, Tokens
 from vizformer.analysis.heads.attention_files import read_attention
-from vizformer.checkpoints.own.checkpoint import check_characters
+from vizformer.checkpoints.any_checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads

@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.analysis import PromptSet, bundled_sets, read_prompt_set
 from vizformer.analysis.causes.prompt_sets import LARGEST, MOST
-from vizformer.checkpoints.own.checkpoint import check_characters
+from vizformer.checkpoints.any_checkpoint import check_characters
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.circuit_edges import has_edges

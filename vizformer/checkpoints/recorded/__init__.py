@@ -1,0 +1,7 @@
+"""Anybody's model with its tokenizer: its own code runs, and is recorded.
+
+checkpoint     what pages and notebooks work with
+wrapping       vf.wrap: what a module is, found by running it once
+any_tokenizer  whatever splits texts, as one of ours
+call           how a module is handed its ids, and which of what it hands back are logits
+"""

@@ -1,0 +1,194 @@
+"""A model of anybody's with its tokenizer: its own code runs, and is recorded."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
+from vizformer.checkpoints.recorded.call import Run, answer_of, rows_of, usual_run
+from vizformer.errors import TraceError, VizformerError
+from vizformer.generation import BeamTree, GenerationStep, Hypothesis, Sampling
+from vizformer.model import Edit, Trace
+from vizformer.options.shape import ModelShape
+from vizformer.recorder.recorded_trace import RecordedTrace
+from vizformer.recorder.recorder import Recorder
+from vizformer.text import Tokenizer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordedCheckpoint(AnyCheckpoint):
+    """What `vf.wrap` hands back.
+
+    Attributes:
+        module: the model, in evaluation; its parameters are never changed.
+        run: runs the module once (`vizformer.checkpoints.recorded.call`).
+        predicts: whether it hands back logits.
+    """
+
+    name: str
+    module: nn.Module
+    tokenizer: Tokenizer
+    of: ModelShape
+    run: Run = usual_run
+    predicts: bool = True
+    source_tokenizer: Tokenizer | None = field(default=None, kw_only=True)
+    is_own: ClassVar[bool] = False
+
+    @property
+    def shape(self) -> ModelShape:
+        return self.of
+
+    @property
+    def has_head(self) -> bool:
+        return self.predicts
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next((x.dtype for x in self.module.parameters() if x.is_floating_point()), torch.float32)
+
+    @property
+    def device(self) -> torch.device:
+        return next((x.device for x in self.module.parameters()), torch.device("cpu"))
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the weights, of the classes of the modules with their code, and of what the tokenizer says."""
+        digest = hashlib.blake2b(repr(self.shape).encode(), digest_size=12)
+        for cls in dict.fromkeys(type(one) for one in self.module.modules()):
+            digest.update(f"{cls.__module__}.{cls.__qualname__}".encode())
+            if not cls.__module__.startswith("torch."):
+                digest.update(_source(cls).encode())
+        digest.update(_source(self.run).encode())
+        digest.update(repr(self.module).encode() + str(getattr(self.module, "config", "")).encode())
+        for name, x in (*self.module.named_parameters(), *self.module.named_buffers()):
+            digest.update(f"{name} {x.dtype} {list(x.shape)}".encode())
+            x = x.detach().cpu().contiguous()
+            digest.update(x.reshape(-1).view(torch.uint8).numpy().tobytes())
+        for one in (self.tokenizer, self.source_tokenizer):
+            digest.update(b"" if one is None else one.to_json().encode())
+        return digest.hexdigest()
+
+    # runs -----------------------------------------------------------------------------------------------------
+
+    def recorded(
+        self,
+        ids: Tensor,
+        target_ids: Tensor | None = None,
+        *,
+        edits: Sequence[Any] = (),
+        heard: Callable[[int], None] | None = None,
+    ) -> RecordedTrace:
+        """One run of the module, by the modules' own names; see `vf.record`.
+
+        Raises:
+            TraceError: what `vf.record` raises; the module's own code raises.
+        """
+        recorder, said, stopped = Recorder(self.module, edits), 0, list[BaseException]()
+
+        def left(*_: object) -> None:
+            nonlocal said
+            if heard is None or len(recorder.calls) == said or stopped:
+                return
+            said = len(recorder.calls)
+            try:
+                heard(said)
+            except BaseException as error:  # it is no failure of the module
+                stopped.append(error)
+                raise
+
+        recorder.heard = left
+        with torch.no_grad(), recorder:
+            self._run(ids, target_ids, stopped)
+        return RecordedTrace(
+            recorder.calls,
+            recorder.points,
+            tuple(recorder.escaped.values()),
+            recorder.stacks,
+            output=recorder.output,
+            model_name=type(self.module).__name__,
+        )
+
+    def _run(self, ids: Tensor, target_ids: Tensor | None, stopped: Sequence[BaseException] = ()) -> Any:
+        try:
+            return self.run(self.module, ids) if target_ids is None else self.run(self.module, ids, target_ids)
+        except VizformerError:
+            raise
+        except Exception as error:  # whatever a stranger's code raises
+            if stopped:
+                raise
+            raise TraceError(
+                "The model's own code stopped ({kind}: {error}). Use a text that it can read, or mend it.",
+                kind=type(error).__name__,
+                error=str(error)[:300],
+            ) from error
+
+    def trace(
+        self,
+        text: str | None = None,
+        *,
+        target: str | None = None,
+        ids: Sequence[int] | None = None,
+        target_ids: Sequence[int] | None = None,
+        edit: Edit | None = None,
+        heard: Callable[[int, int], None] | None = None,
+    ) -> Trace:
+        read = self._read(text, target, ids, target_ids, edit)
+        if edit is not None:
+            raise _only_read()
+        recorded = self.recorded(*map(self.tensor, read.values()), heard=self._heard(heard))
+        labels = [[token.text for token in tokens] for tokens in read.values()]
+        trace: Trace = recorded.with_tokens(*labels).as_trace()
+        n = len(list(read.values())[-1])
+        return replace(trace, tokens=read, assumed=self.assumed, _logits=self._logits(recorded.output, n))
+
+    def _logits(self, out: Any, n: int) -> Tensor | None:
+        """The logits of n tokens; None of a model that hands back none, or those of the last one alone."""
+        found, _ = answer_of(out)
+        rows = None if found is None or not self.predicts else rows_of(found.detach())
+        return rows if rows is not None and len(rows) == n else None
+
+    def stream(
+        self,
+        text: str,
+        *,
+        target: str = "",
+        sampling: Sampling | None = None,
+        max_new: int = 100,
+        instead: Mapping[int, int] | None = None,
+        edit: Edit | None = None,
+    ) -> Iterator[GenerationStep]:
+        raise _only_read()
+
+    def beam(
+        self,
+        text: str,
+        *,
+        target: str = "",
+        width: int = 4,
+        alpha: float = 0.6,
+        max_new: int = 100,
+        tree: BeamTree | None = None,
+    ) -> list[tuple[str, Hypothesis]]:
+        raise _only_read()
+
+    def _steps(self, prompt: list[int], prefix: list[int], max_new: int, edit: Edit | None) -> Iterator[GenerationStep]:
+        raise _only_read()
+
+
+def _only_read() -> TraceError:
+    return TraceError(
+        "A recorded model reads, so far: it writes no text, and no number of it is set by hand. Give a target."
+    )
+
+
+def _source(of: Any) -> str:
+    try:
+        return inspect.getsource(of)
+    except (OSError, TypeError):  # typed into an interpreter
+        return str(getattr(of, "__qualname__", of))

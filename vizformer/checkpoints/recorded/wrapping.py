@@ -1,0 +1,166 @@
+"""`vf.wrap`: a module with its tokenizer becomes a checkpoint; what it is is found by running it once."""
+
+import inspect
+from typing import Any
+
+import torch
+from torch import nn
+
+from vizformer.checkpoints.recorded.any_tokenizer import as_tokenizer
+from vizformer.checkpoints.recorded.call import Run, answer_of, reads_target, rows_of, usual_run
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
+from vizformer.errors import CheckpointError, TraceError
+from vizformer.options.shape import ModelShape
+from vizformer.text import Tokenizer
+
+MAX_POSITIONS = 1024  # tokens of a model that does not say how many it can read
+_PROBE, _TARGET_PROBE = 6, 4  # token ids of the run that finds out what a model is
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "block_size", "n_ctx")
+_PIECES = {"eos_id": ("</s>", "[SEP]", "<|endoftext|>", "<eos>"), "mask_id": ("[MASK]", "<mask>")}
+
+
+def wrap(
+    model: nn.Module,
+    tokenizer: Any = None,
+    *,
+    name: str | None = None,
+    run: Run | None = None,
+    max_positions: int | None = None,
+    start_ids: tuple[int, ...] | None = None,
+    eos_id: int | None = None,
+    pad_id: int | None = None,
+    mask_id: int | None = None,
+) -> RecordedCheckpoint:
+    """Any PyTorch model as a checkpoint: its own code computes, and what its attention does is recorded.
+
+    The model is put into evaluation and run once, on a few token ids.  Marks and lengths are read from its `config` and from
+    the tokenizer where they say them.
+
+    Args:
+        tokenizer: one of ours, of `tokenizers` or of `transformers`, or an object with encode(text) -> ids and
+            decode(ids) -> text; None: token ids are typed.
+        name: what it is called; None: by its class.
+        run: runs the model once: `run(model, ids)`, of an encoder-decoder `run(model, ids, target_ids)`, ids [1, n] on its
+            device; hands back logits [1, n, vocab_size] or an object with `.logits`. None: `model(input_ids=ids,
+            decoder_input_ids=target_ids)` where the forward has such names, else `model(ids, target_ids)`.
+        max_positions: the longest text in tokens; None: as the model says, or 1024.
+        start_ids: what the decoder of an encoder-decoder begins with.
+        eos_id, pad_id, mask_id: marks.
+
+    Raises:
+        CheckpointError: no module, no tokenizer, no table of embeddings.
+        TraceError: its code stops, or has no attention that is seen.
+    """
+    if not isinstance(model, nn.Module):
+        raise CheckpointError(
+            "{kind} is no torch.nn.Module: give the model itself, and then its tokenizer.", kind=type(model).__name__
+        )
+    model.eval()
+    rows = next((one.num_embeddings for one in model.modules() if isinstance(one, nn.Embedding)), 0)
+    if not rows:
+        rows = int(getattr(tokenizer, "vocab_size", 0) or 0)
+    if not rows:
+        raise CheckpointError("This model has no nn.Embedding: a model of texts reads token ids by one.")
+    reader = as_tokenizer(tokenizer, rows)
+    said = {"start_ids": start_ids, "eos_id": eos_id, "pad_id": pad_id, "mask_id": mask_id}
+    marks = {**_marks(model, tokenizer, reader, rows), **{name: one for name, one in said.items() if one is not None}}
+    limit = max_positions or _limit(model, tokenizer)
+    blank = ModelShape(
+        encoder_heads=(1,), d_model=1, d_head=1, vocab_size=rows, input_vocab_size=rows, max_positions=limit, **marks
+    )
+    made = RecordedCheckpoint(name or type(model).__name__, model, reader, blank, run or usual_run)
+    both = reads_target(model) if run is None else _takes_two(run)
+    return _found(made, both, {**marks, "max_positions": limit, "input_vocab_size": rows})
+
+
+def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> RecordedCheckpoint:
+    """The checkpoint with the shape that a run shows."""
+    rows = known["input_vocab_size"]
+    marks = {known.get(name) for name in ("eos_id", "pad_id", "mask_id")} | set(known.get("start_ids", ()))
+    plain = [id for id in (*range(rows // 2, rows), *range(rows // 2)) if id not in marks][:_PROBE]
+    ids = torch.tensor([plain], device=made.device)
+    start = [*known.get("start_ids", ()), *plain][:_TARGET_PROBE]
+    target = torch.tensor([start], device=made.device) if both else None
+    recorded = made.recorded(ids, target)
+    if not recorded.sites:
+        raise TraceError(
+            "No attention was seen while {name} ran. {escaped}", name=made.name, escaped=recorded.escaped or ""
+        )
+    trace = recorded.as_trace()
+    heads = {kind: tuple(trace[site].n_heads for site in trace.sites if _kind(site) == kind) for kind in _KINDS}
+    stream = next(iter(trace.residuals.values()), None)
+    first = trace[trace.sites[0]]
+    width = first.n_heads * first.v.shape[-1] if stream is None else stream.shape[-1]
+    found, named = answer_of(recorded.output)
+    logits = None if found is None else rows_of(found)
+    sizes = {rows, made.tokenizer.vocab_size} - {width}
+    predicts = logits is not None and (named or logits.shape[-1] in sizes)
+    shape = ModelShape(
+        encoder_heads=heads["encoder"],
+        decoder_heads=heads["decoder"],
+        cross_heads=heads["cross"],
+        d_model=width,
+        d_head=first.q.shape[-1],
+        vocab_size=logits.shape[-1] if predicts and logits is not None else rows,
+        activation=_activation(made.module),
+        **known,
+    )
+    tokenizer = made.tokenizer.with_rows(shape.vocab_size)
+    return RecordedCheckpoint(made.name, made.module, tokenizer, shape, made.run, predicts)
+
+
+_KINDS = ("encoder", "decoder", "cross")
+
+
+def _kind(site: str) -> str:
+    stack, _, what = site.split(".")
+    return "cross" if what == "cross" else stack
+
+
+def _takes_two(run: Run) -> bool:
+    return len(inspect.signature(run).parameters) > 2
+
+
+def _limit(model: nn.Module, tokenizer: Any) -> int:
+    config = getattr(model, "config", None)
+    said = [getattr(config, name, None) for name in _POSITIONS] + [getattr(tokenizer, "model_max_length", None)]
+    return next((one for one in said if isinstance(one, int) and 0 < one < 2**24), MAX_POSITIONS)
+
+
+def _marks(model: nn.Module, tokenizer: Any, reader: Tokenizer, rows: int) -> dict[str, Any]:
+    """The marks that a config of `transformers`, or a tokenizer, names."""
+    config = getattr(model, "config", None)
+
+    def said(*names: str) -> int | None:
+        for one in (config, tokenizer):
+            for name in names:
+                id = getattr(one, name, None)
+                id = id[0] if isinstance(id, list | tuple) and id else id
+                if isinstance(id, int) and 0 <= id < rows:
+                    return id
+        return None
+
+    found = {
+        "eos_id": said("eos_token_id", "sep_token_id"),
+        "pad_id": said("pad_token_id"),
+        "mask_id": said("mask_token_id"),
+    }
+    for name, pieces in _PIECES.items():
+        if found[name] is None:
+            found[name] = next((id for piece in pieces if (id := reader.id_of(piece)) is not None), None)
+    start = said("decoder_start_token_id", "bos_token_id")
+    return {**found, "start_ids": () if start is None else (start,)}
+
+
+def _activation(model: nn.Module) -> str | None:
+    """The activation's name: as a config says it, or the one kind of module that there is."""
+    config = getattr(model, "config", None)
+    for name in ("hidden_act", "activation_function", "hidden_activation", "dense_act_fn", "activation"):
+        if isinstance(said := getattr(config, name, None), str):
+            return said
+    kinds = {
+        type(one).__name__.lower() for one in model.modules() if type(one).__module__ == "torch.nn.modules.activation"
+    }
+    kinds -= {"softmax", "multiheadattention", "tanh", "sigmoid"}
+    return kinds.pop() if len(kinds) == 1 else None
