@@ -233,7 +233,7 @@ def test_a_thousand_readers_of_the_first_page_are_kept_nothing_for():
 def test_the_script_may_run_and_a_text_of_the_picture_cannot_end_its_place(monkeypatch):
     text = Answer("/").body.decode()
     inline = re.findall(r"<script(?: data-[^>]*)?>(.*?)</script>", text, re.DOTALL)
-    assert len(inline) == 5  # Streamlit's, what mends that, and that of the picture
+    assert len(inline) == 6  # Streamlit's, what mends that, and that of the picture
     assert {inline_scripts.hashed(one) for one in inline} <= set(inline_scripts.hashes())
     assert len(inline_scripts.hashes()) == len(inline_scripts.NAMES) + 2
     monkeypatch.setitem(first_picture._made, "en", json.dumps({"note": "</script><script>alert(1)</script>"}))

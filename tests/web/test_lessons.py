@@ -97,7 +97,7 @@ def test_the_glossary_is_whole():
     assert len(entries) >= 40
     names = {code: [term.name for term in terms.read_terms(code).values()] for code in LANGUAGES}
     for key, entry in entries.items():
-        assert set(entry) <= {"symbol", "shape", "lessons", "part", "also", *LANGUAGES}, key
+        assert set(entry) <= {"symbol", "shape", "lessons", "part", "also", "everyday", *LANGUAGES}, key
         assert entry["lessons"], key
         assert set(entry["lessons"]) <= set(LESSONS), key
         assert entry.get("part", "") in ("", *lesson_text.lesson_prose(entry["lessons"][0], SOURCE)), key

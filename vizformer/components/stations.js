@@ -15,7 +15,7 @@ import { clock } from "./js/path_clock.js";
 import { counted, dueStation, passOver, questionOf, readKept, writeKept } from "./js/station_memory.js";
 import { drawFrame } from "./js/station_parts.js";
 import { drawQuestion, plainButton } from "./js/station_questions.js";
-import { fill } from "./js/text.js";
+import { fill, writeWithTerms } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
 /** @import { BoxData, ExerciseData, Kept, PathData, SentStations, StationData, StationStep } from "./js/station_types.d.ts" */
@@ -170,7 +170,7 @@ class Stations {
     drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, here.exercises, this.kept, here.name, words,
       { deeper: () => this.tell(true), open: (box) => this.open(box), build: (one) => this.build(one) });
     this.time.textContent = fill(words.clock, clock(this.data, this.kept, !!this.send));
-    this.words.textContent = now.words;
+    writeWithTerms(this.words, now.words);
     this.back.textContent = words.back;
     this.back.disabled = this.station === 0 && step === 0;
     const last = step === here.steps.length - 1;

@@ -7,6 +7,19 @@ export function fill(sentence, values) {
   return sentence.replace(/\{(\w+)\}/g, (place, name) => (name in values ? String(values[name]) : place));
 }
 
+// Writes a sentence of ours; "[term](#term-key)" in it is a link, of which a page that has terms says what it means.
+/** @param {HTMLElement} place @param {string} sentence */
+export function writeWithTerms(place, sentence) {
+  const parts = sentence.split(/\[([^[\]]+)\]\((#term-[\w-]+)\)/);
+  place.replaceChildren(parts[0]);
+  for (let at = 1; at < parts.length; at += 3) {
+    const link = document.createElement("a");
+    link.href = parts[at + 1];
+    link.textContent = parts[at];
+    place.append(link, parts[at + 2]);
+  }
+}
+
 // Control characters, and those that turn the direction of all that follows them.
 const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 

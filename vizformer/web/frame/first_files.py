@@ -25,7 +25,7 @@ from starlette.responses import Response
 from streamlit import file_util
 
 from vizformer.assets import asset
-from vizformer.web.frame import first_picture, inline_scripts
+from vizformer.web.frame import first_picture, inline_scripts, term_sentences
 from vizformer.web.frame.sitemap import HOME, PAGES, Entry
 from vizformer.web.inside_streamlit import STATIC_ASSET_CACHE_MAX_AGE_SECONDS, _ensure_xsrf_cookie
 from vizformer.web.link.gone_parts import MOVED
@@ -206,6 +206,7 @@ def _first(language: str, entry: Entry | None, picture: str) -> str:
         _ROOT,
         inline_scripts.written("connect.js", host=json.dumps(host)),
         *map(inline_scripts.written, ("history.js", "accessible.js")),
+        inline_scripts.written("terms.js", address=term_sentences.address()),
         f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>",  # before anything of the app is drawn
     ]
     if entry is not None:

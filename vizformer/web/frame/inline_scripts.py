@@ -16,7 +16,7 @@ from streamlit import file_util
 from vizformer.assets import asset
 from vizformer.web.frame import first_picture
 
-NAMES = ("connect.js", "history.js", "accessible.js", "language.js", "cookie.js", "present.js", "part.js")
+NAMES = ("connect.js", "history.js", "accessible.js", "terms.js", "language.js", "cookie.js", "present.js", "part.js")
 
 
 def run(name: str, **told: str) -> None:

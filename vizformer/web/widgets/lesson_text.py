@@ -7,11 +7,12 @@ from vizformer.web.frame.numbering import numbered
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import language
+from vizformer.web.words.terms import marked
 
 
 @dataclass(frozen=True)
 class Prose:
-    """The text of a part, what there is to try, and what is often got wrong."""
+    """The text of a part, its terms marked (`words.terms`), what there is to try, and what is often got wrong."""
 
     text: str = ""
     tries: tuple[str, ...] = ()
@@ -29,7 +30,8 @@ def lesson_prose(lesson: str, code: str) -> dict[str, Prose]:
     tables = lesson_words.parts(lesson, code) or lesson_words.parts(lesson, SOURCE)
     return {
         part: Prose(
-            numbered(words["text"].strip()), *(tuple(map(numbered, words.get(key, ()))) for key in ("try", "wrong"))
+            marked(numbered(words["text"].strip()), code, lesson),
+            *(tuple(map(numbered, words.get(key, ()))) for key in ("try", "wrong")),
         )
         for part, words in tables.items()
         if "text" in words  # (a station of the path has none)

@@ -11,6 +11,7 @@ from vizformer.web.frame.sitemap import COURSE, Entry
 from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory
 from vizformer.web.widgets.lesson_text import Prose, prose
 from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.terms import unmarked
 
 LABORATORY = "laboratory"
 FEW_BYTES = 400  # of a slide's words, up to which they are written larger
@@ -73,7 +74,7 @@ def show(entry: Entry, parts: Parts, index: int, subject: Subject | None) -> Non
 @laboratory
 def _draw(part: Shown, name: str, text: str, subject: Subject | None) -> None:
     if name != LABORATORY:
-        with st.container(key="slide-words-few" if len(text.encode()) < FEW_BYTES else "slide-words"):
+        with st.container(key="slide-words-few" if len(unmarked(text).encode()) < FEW_BYTES else "slide-words"):
             headings = {"words": part.name, "try": _("Try this"), "wrong": _("Often got wrong")}
             st.subheader(headings[name.rstrip("0123456789")], anchor=False)
             st.markdown(text)

@@ -20,6 +20,7 @@ from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link import state
 from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
 from vizformer.web.words.plain_text import quoted
+from vizformer.web.words.terms import marked
 
 SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
 """The language in which files are made outside of a page, for a reader who was on one."""
@@ -69,8 +70,9 @@ def _marked(text: str, values: Mapping[str, object]) -> str:
 
 
 def show_markdown(text: str, /, **values: object) -> None:
-    """Shows `text` in the reader's language; it may have Markdown, its values have none (but see `Markup`)."""
-    st.markdown(_marked(text, values))
+    """Shows `text` in the reader's language, terms `marked`; it may have Markdown, its values have none (see `Markup`)."""
+    found = marked(catalogue(language()).get(text, text), language())
+    st.markdown(found.format(**{name: quoted(value) for name, value in values.items()}) if values else found)
 
 
 def show_info(text: str, /, **values: object) -> None:

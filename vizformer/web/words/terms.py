@@ -1,6 +1,8 @@
 """The terms of the glossary, with symbol, shape and a sentence, in every language (assets/lessons/glossary.toml)."""
 
+import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +16,8 @@ class Term:
     """An entry: its name and sentence (Markdown) in one language, its symbol and shape (LaTeX), where it is taught.
 
     `part` is the part of the first of these lessons in which it is seen; empty where none shows it at once. `also` are
-    other names by which it is looked for, in any language.
+    other names by which it is looked for, in any language.  A name that is `everyday` English or Chinese as well ("value")
+    is taken for the term only in the lessons that teach it.
     """
 
     key: str
@@ -25,6 +28,7 @@ class Term:
     lessons: tuple[str, ...]
     part: str = ""
     also: tuple[str, ...] = ()
+    everyday: bool = False
 
     @property
     def mark(self) -> str:
@@ -54,6 +58,7 @@ def read_terms(code: str) -> dict[str, Term]:
             tuple(entry["lessons"]),
             entry.get("part", ""),
             tuple(entry.get("also", ())),
+            entry.get("everyday", False),
         )
     return found
 
@@ -63,6 +68,88 @@ def matches(key: str, wanted: str) -> bool:
     low = wanted.strip().lower()
     found = [read_terms(code)[key] for code in LANGUAGES]
     return any(low in name.lower() for term in found for name in (term.name, *term.also))
+
+
+MOST = 3  # terms that are marked in a paragraph
+_ADDRESS = "#term-"
+# Formulas, code, links, tags, what somebody typed or says, places for values, headings and rows of tables.
+_AS_IT_STANDS = (
+    r"\$\$.*?\$\$|\$[^$]*\$|```.*?```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]*>|“[^”]*”|\"[^\"]*\"|\{[^}]*\}|^[#|][^\n]*"
+)
+
+
+@cache
+def _written(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    """What finds the names of terms in a text, in bold or not; their keys by the names in small letters."""
+    keys: dict[str, str] = {}
+    for key, term in read_terms(code).items():
+        for name in (term.name, *term.also):
+            keys |= {form.lower(): key for form in _forms(name) if form.lower() not in keys}
+    names = "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))
+    written = rf"(?<![A-Za-z\d*-])(?P<stars>\*{{0,2}})(?P<name>{names})(?P=stars)(?![A-Za-z\d*-])"
+    return re.compile(f"{_AS_IT_STANDS}|{written}", re.IGNORECASE | re.DOTALL | re.MULTILINE), keys
+
+
+def _forms(name: str) -> Iterator[str]:
+    """How a name is written: without what stands in brackets behind it, the abbreviation there, and their plurals."""
+    base, __, behind = re.sub(r"[（(]", "(", name).rstrip(")）").partition("(")
+    for form in (base.strip(), behind if behind.isalpha() and behind.isascii() and not behind.islower() else ""):
+        if len(form) > 1:  # (one Han character is part of too many words)
+            yield form
+            if form.isascii():
+                yield re.sub(r"(?<=[^aeou])y$", "ie", form) + "s"
+
+
+def marked(text: str, code: str, lesson: str = "", seen: set[str] | None = None) -> str:
+    """Markdown in which a term of the glossary leads to "#term-<key>" where it stands for the first time.
+
+    At most `MOST` in a paragraph, those with the longest names; none in formulas, code, links, quotations and headings.
+    assets/terms.js says the sentence of a term to whoever points at it.
+
+    Args:
+        text: Of ours, without values; {places} for them may be in it.
+        code: Its language.
+        lesson: The one it is from, if any.
+        seen: The keys of terms that texts before it on the page had; those of this one are put into it.
+    """
+    pattern, keys = _written(code)
+    terms, seen, paragraphs = read_terms(code), set() if seen is None else seen, []
+    for paragraph in text.split("\n\n"):
+        first: dict[str, re.Match[str]] = {}
+        for found in pattern.finditer(paragraph):
+            key = keys[found["name"].lower()] if found["name"] else ""
+            if key and key not in seen and (lesson in terms[key].lessons or not terms[key].everyday):
+                first.setdefault(key, found)
+        chosen = sorted(first, key=lambda key: -len(first[key]["name"]))[:MOST]
+        seen.update(chosen)
+        for key in sorted(chosen, key=lambda key: -first[key].start()):
+            start, end = first[key].span()
+            paragraph = f"{paragraph[:start]}[{paragraph[start:end]}]({_ADDRESS}{key}){paragraph[end:]}"
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
+
+
+def unmarked(text: str) -> str:
+    """The same text before it was `marked`."""
+    return re.sub(rf"\[([^\[\]]*)\]\({_ADDRESS}[^)]*\)", r"\1", text)
+
+
+_SIGNS = {
+    **{r"\infty": "∞", r"\times": "×", r"\cdot": "·", r"\epsilon": "ε", r"\omega": "ω", r"\ell": "ℓ", r"\sum": "Σ"},
+    **{r"\dots": "…", r"\lceil": "⌈", r"\rceil": "⌉", r"\sqrt": "√", r"^\top": "ᵀ", "n^2": "n²", r"\,": " ", "-": "−"},
+}
+
+
+def in_letters(text: str) -> str:
+    """The sentence of a term without Markdown, its formulas in letters: "a row times W_V"."""
+
+    def letters(formula: re.Match[str]) -> str:
+        written = formula[1]
+        for command, sign in _SIGNS.items():
+            written = written.replace(command, sign)
+        return re.sub(r"\\[a-z]+|[{}]", "", re.sub(r"\\(?=exp|ln|log)", "", written))
+
+    return re.sub(r"\$([^$]*)\$", letters, re.sub(r"[`*]", "", text))
 
 
 @dataclass(frozen=True)

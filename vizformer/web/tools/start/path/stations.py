@@ -9,7 +9,7 @@ from functools import cache
 import streamlit as st
 
 from vizformer.components import stations as component
-from vizformer.components.stations import Box, Deeper, Exercise, Packed, Station
+from vizformer.components.stations import Ask, Box, Deeper, Exercise, Packed, Station, Step
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
@@ -24,6 +24,7 @@ from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import language
 from vizformer.web.words.lesson_words import notebook
+from vizformer.web.words.terms import marked
 
 MADE = (
     first_stations.machine,
@@ -61,12 +62,21 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
         replace(
             one,
             deeper=_second_half(one.name, about),
+            steps=_with_terms(one.steps),
             minutes=minutes.of_station(one),
             exercises=of_station(one.name, language(), about.subject.text),
         )
         for one in made
         if one is not None
     )
+
+
+def _with_terms(steps: Sequence[Step]) -> Sequence[Step]:
+    seen: set[str] = set()
+    return [
+        step if isinstance(step, Ask) else replace(step, words=marked(step.words, language(), seen=seen))
+        for step in steps
+    ]
 
 
 def _second_half(station: str, about: Sentence) -> Deeper:
