@@ -12,9 +12,9 @@ from tests.bundled import load
 from vizformer.analysis.heads.minimal_pairs import MOST_PAIRS, coins, minimal_pair, places
 from vizformer.analysis.heads.pronouns import reference_shift
 from vizformer.analysis.vectors.senses import sense_gap
-from vizformer.web.lessons.heads.reference import MOST, RARE
-from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
+from vizformer.web.widgets.plain_heads import MOST, RARE
+from vizformer.web.widgets.pronoun_sentences import PAIRS
 
 HE = PAIRS["he"][:6]
 

@@ -8,11 +8,14 @@ import pytest
 from tests import tiny
 from tests.bundled import load
 from vizformer.analysis import kinds
+from vizformer.analysis.heads.pronouns import reference_shift
+from vizformer.analysis.heads.resting import resting_head
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import followed_work, head_pictures, long_forward, server_folder
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.link.view import usual_query
+from vizformer.web.widgets.pronoun_sentences import PAIRS
 
 PAGE = "pages/explore/attention.py"
 
@@ -213,3 +216,35 @@ def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
     assert not app.exception
     assert heads(app)["shape"][0] == 5
     assert not [button for button in app.button if button.key == "bar.cancel"]
+
+
+@pytest.mark.parametrize(("layer", "head", "rests"), [(2, 2, True), (1, 0, False)])
+def test_a_head_that_rests_on_a_token_is_said_to_rest(open_app, layer, head, rests):
+    app = open_app(PAGE, model="zh-en", text="我有一只猫。", kind="encoder", layer=layer, head=head)
+    found = resting_head(load("zh-en").trace("我有一只猫。"), f"encoder.{layer}.self", head)
+    said = [one.value for one in app.caption if "This head rests" in one.value]
+    assert (found is not None, len(said)) == (rests, int(rests))
+    if found is not None:
+        assert f"{found.share:.1%}" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "word", "set_of"),
+    [
+        ("zh-en", "The animal didn't cross the street because it was too tired.", "it", "it"),
+        ("stories", "The animal didn't cross the street because it was too tired", "it", "it"),
+        ("zh-en", "小明把苹果放在桌上，然后吃掉了它。", "它", "ta_meaning"),
+        ("zh-en", "那个我在北京上大学时认识的朋友，现在在那个城市工作。", "", ""),
+    ],
+)
+@pytest.mark.parametrize("page", [PAGE, "pages/learn/heads.py"])
+def test_of_a_pronoun_it_is_said_that_no_head_finds_its_noun(open_app, page, model, text, word, set_of):
+    app = open_app(page, model=model, text=text, part="all" if page != PAGE else "")
+    assert not app.exception
+    said = [one.value for one in app.caption if "to the noun that it means" in one.value]
+    assert len(said) == bool(word)
+    if word:
+        found = reference_shift(load(model).trace, PAIRS[set_of])
+        assert f"“{word}”" in said[0]
+        assert f"in {found.found} of {2 * len(found.sentences)}; half" in said[0]
+        assert found.chance > 0.05

@@ -22,8 +22,8 @@ from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.web.lessons.heads import all_heads
 from vizformer.web.lessons.heads.reference import SET, last_clause
-from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
+from vizformer.web.widgets.pronoun_sentences import PAIRS
 from vizformer.web.words import ablated_parts
 
 PAGE = "pages/learn/heads.py"

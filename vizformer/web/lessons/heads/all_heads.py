@@ -24,7 +24,16 @@ from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, chart, head_downloads, lesson, packed_heads, row_names, telling
+from vizformer.web.widgets import (
+    attention_selector,
+    chart,
+    head_downloads,
+    lesson,
+    packed_heads,
+    plain_heads,
+    row_names,
+    telling,
+)
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.choices import kind_of_attention
 from vizformer.web.widgets.downloads import take_away
@@ -75,6 +84,7 @@ def draw(subject: Subject) -> None:
     query = written_query(selection.query, queries)
     state.update(layer=selection.layer, head=selection.head, query=query, numbers=selection.view)
     row_names.caption(subject, kind, selection.query)
+    plain_heads.say(subject, kind, selection.layer, selection.head)
     aside(why)
     place = (selection.layer, selection.head)
 

@@ -8,58 +8,32 @@ import streamlit as st
 from vizformer.analysis import SetEffects, bundled_set, over_prompts
 from vizformer.analysis.causes.ablation import Part, parts_of
 from vizformer.analysis.causes.asked_prompts import ask
-from vizformer.analysis.heads import pronouns
-from vizformer.analysis.heads.minimal_pairs import minimal_pair
 from vizformer.analysis.heads.pronouns import ReferenceShift
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
-from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, source_language, strongest_parts
+from vizformer.web.widgets import lesson, plain_heads, source_language, strongest_parts
 from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.pronoun_sentences import PAIRS, Pronoun
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import translate
 
 lab = Laboratory("heads", "reference")
-AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences while a reader waits
-RARE, MOST = 0.05, 0.75  # chance below which it is hardly luck; sentences in which the meant noun has to be found
 CODE = """lead = w[:, :, 0] - w[:, :, 1]        # [pairs, sentences]: weight on the first noun less that on the second
 shift = (lead[:, 0] - lead[:, 1]) / 2  # of one head, for each pair"""
 SET = "reference.zh-en"
 LISTED = 6  # heads
 
 
-@cached
-def reference_shift(model: ModelRef, pronoun: Pronoun) -> ReferenceShift:
-    # Only what the first stack makes of a text is measured, and an encoder knows nothing of the target.
-    def trace(text: str) -> Trace:
-        return Subject(model, text, text.split()[0] if model_cache.reads_target(model) else "").trace
-
-    return pronouns.reference_shift(trace, PAIRS[pronoun])
-
-
-@cached
-def readable(model: ModelRef) -> tuple[Pronoun, ...]:
-    """The pronouns whose sentences the model can read; none where it is too large to read them all."""
-    if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
-        return ()
-    return tuple(
-        pronoun
-        for pronoun, pairs in PAIRS.items()
-        if all(model_cache.reads(model, one.text) for written in pairs for one in minimal_pair(written))
-    )
-
-
 @lab.draws
 def draw(subject: Subject) -> None:
     st.html(table.style())
-    read = readable(subject.model)
+    read = plain_heads.readable(subject.model)
     if not read:
         st.info(lab.text("unread"))
         lesson.ask(question(subject))
@@ -70,7 +44,7 @@ def draw(subject: Subject) -> None:
         pronoun = lab.buttons("pronoun", read, usual, label_visibility="collapsed")
     if pronoun == "it_noun":
         draw_noun(lab, subject)
-    found = reference_shift(subject.model, pronoun)
+    found = plain_heads.reference_shift(subject.model, pronoun)
     _table(pronoun, found)
     _verdict(found)
     _open(subject, found)
@@ -107,9 +81,9 @@ def _verdict(found: ReferenceShift) -> None:
         heads=counts.heads(found.shifts[0].size),
         chance=labels.percent(found.chance),
     )
-    if found.chance > RARE:
+    if found.chance > plain_heads.RARE:
         st.warning(f"{lab.text('verdict.luck')} {measured}")
-    elif found.found < MOST * 2 * n:
+    elif not plain_heads.is_shown(found):
         st.info(f"{lab.text('verdict.moves')} {measured}")
     else:
         st.success(f"{lab.text('verdict.shown')} {measured}")

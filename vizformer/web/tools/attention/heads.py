@@ -18,7 +18,7 @@ from vizformer.web.tools.attention.head_lines import as_lines
 from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.tools.attention.score_reasons import draw_reasons
-from vizformer.web.widgets import chart, head_downloads, packed_heads, proof_badge, row_names, telling
+from vizformer.web.widgets import chart, head_downloads, packed_heads, plain_heads, proof_badge, row_names, telling
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.laboratories import laboratory
@@ -53,6 +53,7 @@ def draw_heads(subject: Subject) -> None:
         over_texts.tell(here)
     view = state.view()
     row_names.caption(subject, kind, view.query_of(queries))
+    plain_heads.say(subject, kind, view.layer, view.head)
     there = "→ " + _(
         "Every number of head {head} in layer {layer}, for query {query}, step by step",
         head=view.head,

@@ -1,0 +1,48 @@
+"""Whether a head rests: whether most of its attention lies on one token, whichever row asks.
+
+share_j = mean over the queries that see several keys of a[i, j]
+
+A head rests on the key of the largest share where that is more than `RESTS`, and more than twice what the key would get if
+every query gave all the same.  Such a head says little about the sentence (an attention sink: Xiao et al. 2023, "Efficient
+Streaming Language Models with Attention Sinks").
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+
+from vizformer.model.trace import Trace
+
+RESTS = 0.5
+ROWS = 3  # queries that see several keys: of fewer nothing is said
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The key on which a head rests, and its share of the attention (0 to 1)."""
+
+    key: int
+    share: float
+
+
+def find_rest(weights: Float[ndarray, "n_q n_k"], reasons: UInt8[ndarray, "n_q n_k"]) -> Rest | None:
+    """Where a head with these weights rests; None where it does not.
+
+    Args:
+        reasons: Why a cell is masked, 0 where it is not.
+    """
+    seen = reasons == 0
+    choosing = seen.sum(1) > 1
+    if choosing.sum() < ROWS:
+        return None
+    shares = weights[choosing].mean(0)
+    even = (seen[choosing] / seen[choosing].sum(1, keepdims=True)).mean(0)
+    key = int(shares.argmax())
+    return Rest(key, float(shares[key])) if shares[key] > max(RESTS, 2 * even[key]) else None
+
+
+def resting_head(trace: Trace, site: str, head: int) -> Rest | None:
+    """`find_rest` of one head of a trace."""
+    record = trace[site]
+    return find_rest(record.pattern(head).float().cpu().numpy(), record.reason(head).cpu().numpy())
