@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests import pretend_device
+from tests.recorded_code import EXAMPLE, named
 from vizformer import __version__, cli
+from vizformer.checkpoints import own_code
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.serving import listening, workers
@@ -60,6 +62,46 @@ def test_a_port_that_is_none(port):
     result = CliRunner().invoke(cli.main, ["--port", port])
     assert result.exit_code == 2
     assert "Invalid value for '--port'" in result.output
+
+
+def test_a_model_of_ones_own_code_is_loaded_before_the_server_runs(seen, monkeypatch, tmp_path):
+    file = tmp_path / "my_model.py"
+    file.write_text(EXAMPLE + "\n\ndef broken():\n    return 1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    with named(monkeypatch):
+        result = CliRunner().invoke(cli.main, ["--model", "my_model.py:load", "--model", f"{file}:broken"])
+        assert result.exit_code == 1
+        assert not seen  # nothing is served
+        assert "in broken" in result.output  # where, by its own traceback
+        where = f"(my_model.py, line {len(EXAMPLE.splitlines()) + 4})"
+        said = f"broken() raised ZeroDivisionError {where}: division by zero"
+        assert result.output.endswith(f"Error: --model {file}:broken: {said}\n")
+        result = CliRunner().invoke(cli.main, ["--model", "my_model.py:load"])
+        assert result.exit_code == 0
+        assert "my_model: <RecordedCheckpoint my_model: decoder-only, 3 layers" in result.output
+        assert os.environ[cli.MODEL] == f"{file}:load"  # whole, for each worker and each job
+        assert seen
+        result = CliRunner().invoke(cli.main, ["--model", "gone.py:load"])
+        assert result.output == "Error: --model gone.py:load: There is no file gone.py.\n"
+
+
+def test_the_variable_names_code_too_and_workers_load_it_themselves(seen, monkeypatch, tmp_path):
+    file = tmp_path / "my_model.py"
+    file.write_text(EXAMPLE)
+    served = []
+    monkeypatch.setattr(workers, "serve", lambda *_: served.append(dict(own_code._OPEN)))
+    with named(monkeypatch, file):
+        assert "my_model: <" in CliRunner().invoke(cli.main, []).output
+        own_code._OPEN.clear()
+        assert CliRunner().invoke(cli.main, ["--workers", "2"]).exit_code == 0
+    assert served == [{}]
+
+
+def test_where_the_heads_of_a_model_are_is_said(capsys):
+    listening.announce("0.0.0.0", 8501, "https", "viz", ["my_model"])
+    assert (
+        "The heads of my_model: https://localhost:8501/viz/attention?model=code/my_model\n" in capsys.readouterr().out
+    )
 
 
 def test_an_error_of_ours_is_one_sentence(monkeypatch):

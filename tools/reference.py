@@ -34,6 +34,7 @@ VARIABLES = {
     "VIZFORMER_HOSTS": "as `--allow-host`, with commas between",
     "VIZFORMER_HUB": "off: as `--no-hub`",
     "VIZFORMER_HUB_LIMIT": "bytes that a model of a hub may have; 4 GiB if not set",
+    "VIZFORMER_MODEL": "as `--model`, a line each",
     "VIZFORMER_MODELS": "as `--models`",
     "VIZFORMER_ONE_OF": "how many workers there are; the server tells it to each, nobody sets it",
     "VIZFORMER_PATHS": "off: as `--no-path`",

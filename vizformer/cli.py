@@ -26,6 +26,7 @@ from vizformer.start import (
     HUB,
     LEAST_MEMORY,
     MEMORY,
+    MODEL,
     MODELS,
     MOST_WORKERS,
     PATHS,
@@ -71,6 +72,14 @@ class _Group(click.Group):
     type=click.Path(path_type=Path),
     help=f"A folder of models: every subfolder with a model and every file of weights can be chosen in the app; "
     f"the variable {MODELS} does the same.",
+)
+@click.option(
+    "--model",
+    "own",
+    multiple=True,
+    metavar="FILE:FUNCTION",
+    help="A model of your own code, such as my_model.py:load: a file (or a dotted module) and a function in it that returns "
+    f"(module, tokenizer); may be given several times. The variable {MODEL} (a line each) does the same.",
 )
 @click.option(
     "--no-upload",
@@ -137,6 +146,7 @@ def main(
     host: str,
     port: int,
     models: Path | None,
+    own: tuple[str, ...],
     no_upload: bool,
     no_hub: bool,
     no_path: bool,
@@ -155,6 +165,7 @@ def main(
             host,
             port,
             models,
+            own=own,
             uploads=not no_upload,
             hub=not no_hub,
             paths=not no_path,

@@ -12,6 +12,7 @@ from vizformer.serving import FRAMES, is_origin, listening
 from vizformer.serving.listening import HOST, PORT
 
 MODELS = "VIZFORMER_MODELS"
+MODEL = "VIZFORMER_MODEL"
 UPLOADS, UPLOAD_LIMIT = "VIZFORMER_UPLOADS", "VIZFORMER_UPLOAD_LIMIT"
 HUB = "VIZFORMER_HUB"
 DEVICE = "VIZFORMER_DEVICE"
@@ -26,6 +27,7 @@ def start_app(
     port: int = PORT,
     models: Path | None = None,
     *,
+    own: Iterable[str] = (),
     uploads: bool = True,
     hub: bool = True,
     paths: bool = True,
@@ -37,6 +39,7 @@ def start_app(
 ) -> None:
     """Serves the app, with the models in the subfolders of `models`, until Ctrl+C.
 
+    `own` are models of this account's own code (`vizformer.checkpoints.own_code`).
     `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
     open models by their path, if nobody else can come in.  All models compute on `device`.  `hosts` are more names by
     which browsers find the server; pages of the origins `frames` may show it in a frame; `memory` are the MiB that may be
@@ -45,8 +48,9 @@ def start_app(
 
     Raises:
         CheckpointError: there is no such device.
-        click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder; if
-            one of `frames` is no origin; if there is no HAProxy for more than one worker.
+        click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder; if the
+            code of `own` hands out no model; if one of `frames` is no origin; if there is no HAProxy for more than one
+            worker.
     """
     if models is not None:
         _require_models(models)
@@ -67,6 +71,13 @@ def start_app(
 
         chosen_device(device)
     listening.require_free(host, port)
+    own = tuple(own) or tuple(filter(str.strip, os.environ.get(MODEL, "").splitlines()))
+    if own:
+        from vizformer.serving import own_models
+
+        own_models.name(own)
+        if n_workers == 1:  # (else each worker loads them)
+            own_models.load()
     os.environ[PATHS] = "on" if paths and not _is_off(PATHS) and listening.is_loopback(host) else "off"
     options = {"server.address": host, "server.port": port, "server.headless": "true", **_upload_options()}
     if n_workers > 1:

@@ -7,7 +7,7 @@ from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.model_report import open_model
+from vizformer.web.tools.model_report import open_model, recorded_code
 from vizformer.web.tools.model_report.questions import read
 from vizformer.web.tools.model_report.summary import example
 from vizformer.web.widgets.model_input import model_box
@@ -29,12 +29,16 @@ def page() -> None:
     with form:
         open_model.box(unfolded=True)
     with opened:
-        if (not model.is_from_elsewhere or sources.is_there(model)) and (report := read(model)) is not None:
+        if model_cache.is_code(model) and sources.is_there(model):
+            recorded_code.example(sources.title(model), model)
+        elif (not model.is_from_elsewhere or sources.is_there(model)) and (report := read(model)) is not None:
             example(sources.title(model), report)
 
 
 def _opens(model: ModelRef) -> bool:
     """Whether the files say what the model is, as far as can be told without reading its numbers."""
+    if model_cache.is_code(model):
+        return sources.is_there(model)
     try:
         found = model_cache.glance(sources.stamped(model))
     except VizformerError:

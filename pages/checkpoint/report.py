@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_list, sources
+from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.link import state
-from vizformer.web.tools.model_report import open_model, precision_choice
+from vizformer.web.tools.model_report import open_model, precision_choice, recorded_code
 from vizformer.web.tools.model_report.questions import absent, ask, read
 from vizformer.web.tools.model_report.summary import (
     against_transformers,
@@ -29,6 +29,8 @@ def page() -> None:
     open_model.box()
     if view.model.is_from_elsewhere and not sources.is_there(view.model):
         absent(view.model)
+    elif model_cache.is_code(view.model):
+        guarded()(recorded_code.draw)(view.model, view.text)
     elif (report := read(view.model)) is not None:
         if report.questions:
             with st.expander(_("Other assumptions")):

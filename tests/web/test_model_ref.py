@@ -24,6 +24,8 @@ from vizformer.web.link.model_ref import ModelRef
         ("hub/owner/name@" + 40 * "a", "hub", "owner/name", 40 * "a"),
         ("upload/0123456789abcdef", "upload", "0123456789abcdef", ""),
         ("path/0123456789ab", "path", "0123456789ab", ""),
+        ("code/my_model", "code", "my_model", ""),
+        ("code/my_model.small", "code", "my_model.small", ""),
     ],
 )
 def test_a_link_says_where_a_model_comes_from(link, source, name, revision):

@@ -100,6 +100,11 @@ class Trace:
         return tuple(self._records)
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether somebody else's code ran, whose layers are known by their attention and the stream between them."""
+        return "recorded" in self.about
+
+    @property
     def residuals(self) -> MappingProxyType[str, Tensor]:
         return MappingProxyType(self._residuals)
 

@@ -6,6 +6,8 @@ import gc
 import ipaddress
 import socket
 import sys
+from collections.abc import Iterable
+from urllib.parse import quote
 
 import click
 
@@ -78,8 +80,10 @@ def send_at_once() -> None:
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def announce(host: str | None, port: int, scheme: str = "http", path: str = "") -> None:
-    """Prints where the app can be reached, from this machine and, if it listens there, from others."""
+def announce(host: str | None, port: int, scheme: str = "http", path: str = "", models: Iterable[str] = ()) -> None:
+    """Prints where the app can be reached, from this machine and, if it listens there, from others; and there the heads of
+    the `models` of its own code.
+    """
 
     def address(name: str) -> str:
         return f"{scheme}://{f'[{name}]' if ':' in name else name}:{port}/{path}".rstrip("/")
@@ -88,6 +92,9 @@ def announce(host: str | None, port: int, scheme: str = "http", path: str = "") 
     click.echo(f"\n  VizFormer is running at {address('localhost' if local else str(host))}")
     if host in ANY and (lan := lan_address()):
         click.echo(f"  and, for others on this network, at {address(lan)}")
+    for model in models:
+        place = address("localhost" if local else str(host))
+        click.echo(f"  The heads of {model}: {place}/attention?model=code/{quote(model)}")
     click.echo("  Ctrl+C stops it.\n")
 
 

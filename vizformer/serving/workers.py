@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 
+from vizformer.checkpoints import own_code
 from vizformer.serving import ONE_OF, haproxy, listening
 from vizformer.serving.supervisor import Service, Supervisor
 
@@ -52,7 +53,7 @@ def serve(host: str, port: int, n_workers: int, options: Mapping[str, object]) -
         supervisor.start(Service("haproxy", [program, "-q", "-db", "-f", str(written)]))
         if supervisor.until(lambda: _listens(host, port)):
             click.echo(f"\n  {n_workers} workers, one port:", nl=False)
-            listening.announce(host, port)
+            listening.announce(host, port, models=own_code.named())
             supervisor.watch()
 
 

@@ -57,6 +57,10 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
     mask_id = _mask_id(checkpoint)
     found = np.full(len(tokens), np.nan)
     ordinary = [i for i, token in enumerate(tokens) if not token.special]
+    if not checkpoint.is_own:
+        for at in ordinary:
+            found[at] = guess(hide(checkpoint, tokens, [at]), at, tokens[at].id).probability
+        return found
     ids = checkpoint.tensor(tokens)[0]  # [n]
     segments = checkpoint.segments(tokens)
     with torch.inference_mode():
@@ -89,9 +93,9 @@ def looks_at(trace: Trace, position: int, head: int | None = None) -> Float[ndar
 
 
 def _mask_id(checkpoint: Checkpoint) -> int:
-    config = checkpoint.model.config
-    if config.mask_id is None or config.architecture != "encoder-only":
+    shape = checkpoint.shape
+    if shape.mask_id is None or shape.architecture != "encoder-only":
         raise TraceError(
             "{name} has no [MASK] token: it was not trained to fill in hidden words.", name=checkpoint.name
         )
-    return config.mask_id
+    return shape.mask_id

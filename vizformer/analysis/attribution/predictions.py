@@ -41,8 +41,8 @@ def most_probable(
 
 
 def writable(checkpoint: Checkpoint, values: Float[Tensor, "*n vocab_size"]) -> Float[Tensor, "*n vocab_size"]:
-    """Logits or probabilities to choose by: -inf for what the model never writes (`ModelConfig.never_written`)."""
-    never = checkpoint.model.config.never_written
+    """Logits or probabilities to choose by: -inf for what the model never writes (`ModelShape.never_written`)."""
+    never = checkpoint.shape.never_written
     if never is None:  # (a copy of the logits of a long text and a large vocabulary would be hundreds of megabytes)
         return values
     return values.index_fill(-1, torch.tensor([never], device=values.device), -torch.inf)
@@ -73,7 +73,7 @@ def choices(checkpoint: Checkpoint, trace: Trace) -> tuple[Choice, ...]:
     Empty where nothing is chosen: a model without a decoder.
     """
     tokens = trace.tokens.get("decoder", ())
-    if checkpoint.model.decoder is None or not tokens:
+    if not checkpoint.shape.decoder_heads or not tokens:
         return ()
     own = checkpoint.tokenizer.tokens(writable(checkpoint, trace.logits).argmax(-1).tolist())
     return tuple(Choice(tokens[i + 1] if i + 1 < len(tokens) else best, best) for i, best in enumerate(own))

@@ -90,12 +90,16 @@ class Effects(tuple[Effect, ...]):
 
 
 def parts_of(trace: Trace) -> tuple[Part, ...]:
-    """Every head, every attention and every feed-forward sublayer of a model, by a trace of it."""
+    """Every head, every attention and every feed-forward sublayer of a model, by a trace of it; of recorded code, whose
+    sublayers nobody names, every head.
+    """
     found: list[Part] = []
     for kind in kinds(trace):
         for layer in range(n_layers(trace, kind)):
             site = site_name(kind, layer)
             found += [Part(site, head) for head in range(trace[site].n_heads)]
+            if trace.is_recorded:
+                continue
             found.append(Part(site))
             if kind != "cross":
                 found.append(Part(f"{site.rpartition('.')[0]}.feedforward"))

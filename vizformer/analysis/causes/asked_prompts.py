@@ -49,16 +49,16 @@ def ask(checkpoint: Checkpoint, row: PromptRow, number: int = 0) -> Asked:
         TraceError: it cannot be read: too many tokens, no mask or no target where the model needs it, an answer that is the
             wrong one as well.
     """
-    config = checkpoint.model.config
-    if config.architecture == "encoder-decoder" and not row.target:
+    shape = checkpoint.shape
+    if shape.architecture == "encoder-decoder" and not row.target:
         raise TraceError("Say what the decoder has read so far: the answers are compared after the same words.")
     clean = _run(checkpoint, row.clean, row)
     at = len(clean.logits) - 1
-    if config.architecture == "encoder-only":
+    if shape.architecture == "encoder-only":
         read = [token.id for token in clean.tokens["encoder"]]
-        if config.mask_id not in read:
+        if shape.mask_id not in read:
             raise TraceError("This prompt has no mask, in whose place the answer would stand.")
-        at = read.index(config.mask_id)
+        at = read.index(shape.mask_id)
     answer, wrong = (_ids(checkpoint, row, said) for said in (row.answer, row.wrong))
     answer = answer or (int(clean.logits[at].argmax()),)
     if set(answer) & set(wrong):
@@ -89,16 +89,16 @@ def _first_id(checkpoint: Checkpoint, row: PromptRow, word: str) -> int | None:
 
     None where it becomes one token with the end of the prompt.
     """
-    config = checkpoint.model.config
-    if config.architecture == "encoder-only":
+    shape = checkpoint.shape
+    if shape.architecture == "encoder-only":
         before = [token.id for token in checkpoint.encode(row.clean)]
-        at = before.index(config.mask_id) if config.mask_id in before else 0
-        mask = checkpoint.tokenizer.tokens([config.mask_id or 0])[0].text
+        at = before.index(shape.mask_id) if shape.mask_id in before else 0
+        mask = checkpoint.tokenizer.tokens([shape.mask_id or 0])[0].text
         return checkpoint.encode(row.clean.replace(mask, word, 1))[at].id
-    both = config.architecture == "encoder-decoder"
+    both = shape.architecture == "encoder-decoder"
     encode, text = (checkpoint.encode_target, row.target) if both else (checkpoint.encode, row.clean)
     before = [token.id for token in encode(text)]
-    before = before[: len(before) - (before[-1] == config.eos_id)]
+    before = before[: len(before) - (before[-1] == shape.eos_id)]
     last = text[-1]
     joins = ord(word[0]) > 0x2E80 or not (last.isalnum() or last in ",.;:!?") or (last.isdigit() and word[0].isdigit())
     after = [token.id for token in encode(text + (word if joins else f" {word}"))]

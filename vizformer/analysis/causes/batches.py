@@ -16,6 +16,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.streams import streams_before
 from vizformer.model import Cache, Edit, Patch, Trace
@@ -227,6 +228,8 @@ def patched_logits(
     Raises:
         TraceError: a patch of what is not there.
     """
+    if not checkpoint.is_own:
+        return _one_by_one(checkpoint, trace, runs, row, heard)
     base = trace.edit or Edit()
     Edit(patches=tuple(itertools.chain(*runs))).check(trace.editable())
 
@@ -236,6 +239,18 @@ def patched_logits(
 
     starts = [_start(checkpoint, run, row, first) for run in runs]
     return logits_of_runs(checkpoint, trace, starts, edit_of, row, heard)
+
+
+def _one_by_one(
+    checkpoint: Checkpoint, trace: Trace, runs: Sequence[Sequence[Patch]], row: int | None, heard: Heard | None
+) -> Iterator[tuple[list[int], Float[Tensor, "1 *n vocab_size"]]]:
+    """Of recorded code, which begins at the beginning and with one text."""
+    base = trace.edit or Edit()
+    for number, run in enumerate(runs):
+        logits = rerun(checkpoint, trace.tokens, replace(base, patches=(*base.patches, *run))).logits
+        yield [number], (logits if row is None else logits[row])[None]
+        if heard is not None:
+            heard(number + 1, len(runs))
 
 
 def _moved(patch: Patch, first: int, item: int) -> Patch:

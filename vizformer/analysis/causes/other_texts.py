@@ -35,7 +35,7 @@ def unknown_share(checkpoint: Checkpoint, passages: Iterable[Passage]) -> float:
     for passage in passages:
         with suppress(VizformerError):
             read = [(checkpoint.tokenizer_of("encoder"), checkpoint.tokenizer_of("encoder").encode(passage.text))]
-            if passage.target and checkpoint.model.config.architecture == "encoder-decoder":
+            if passage.target and checkpoint.shape.architecture == "encoder-decoder":
                 read.append((checkpoint.tokenizer_of("decoder"), checkpoint.encode_target(passage.target)))
             for tokenizer, tokens in read:
                 none = sum(token.id == tokenizer.unknown_id for token in tokens)

@@ -47,6 +47,9 @@ Outputs = Mapping[Part, Tensor]
 @torch.inference_mode()
 def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
     """What every head and every sublayer puts out for the tokens of a trace; numbers set by hand do not count."""
+    if trace.is_recorded:
+        plain = rerun(checkpoint, trace.tokens, None)
+        return {part: plain[part.sublayer].z(part.head) for part in parts_of(plain) if part.head is not None}
     listener = Listener(names=frozenset(part.sublayer for part in parts_of(trace)))
     plain = rerun(checkpoint, trace.tokens, listener)
     return {

@@ -53,7 +53,7 @@ class Patched:
         names: of the rows of the tables: points of the stream, or sites.
         recovered: measured, [points, positions], [layers, heads] or [layers, heads, positions]; NaN where a layer has
             fewer heads than another.
-        estimate: by the gradient, of the same shape.
+        estimate: by the gradient, of the same shape; NaN of recorded code.
     """
 
     what: What
@@ -110,7 +110,7 @@ def patch_runs(
     """
     names, patches, cells = _wanted(pair, what, kind, layers)
     recovered = recovered_by(checkpoint, pair, patches, heard)
-    estimate = _estimated(checkpoint, pair, patches)
+    estimate = _estimated(checkpoint, pair, patches) if checkpoint.is_own else np.full(len(patches), np.nan)
     return Patched(what, kind, names, as_table(cells, recovered), as_table(cells, estimate))
 
 

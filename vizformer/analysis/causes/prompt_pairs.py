@@ -138,13 +138,13 @@ def prompt_pair(
         TraceError: see `PromptPair`; an encoder-decoder without a target.
     """
     begun = target.strip() if isinstance(target, str) else list(target or ())
-    if checkpoint.model.encoder is not None and checkpoint.model.decoder is not None and not begun:
+    if checkpoint.shape.architecture == "encoder-decoder" and not begun:
         raise TraceError("Say what the decoder has read so far: the two runs are compared after the same words.")
     first, second = (_run(checkpoint, prompt, target) for prompt in (clean, corrupted))
     _require_equal_lengths(first, second)
     if row is None:
         read = [token.id for token in next(iter(first.tokens.values()))]
-        mask_id = checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
+        mask_id = checkpoint.shape.mask_id if not checkpoint.shape.decoder_heads else None
         row = read.index(mask_id) if mask_id in read else -1
     row = row_at(row, len(first.logits))
     best, second_best = (int(writable(checkpoint, run.logits[row]).argmax()) for run in (first, second))

@@ -314,9 +314,7 @@ def bundled_sets(checkpoint: Checkpoint | None = None) -> tuple[str, ...]:
     if checkpoint is None:
         return tuple(names)
     own = tuple(name for name in names if name.split(".")[1] == checkpoint.name)
-    fits = {
-        model for model, architecture in _WRITTEN_FOR.items() if architecture == checkpoint.model.config.architecture
-    }
+    fits = {model for model, architecture in _WRITTEN_FOR.items() if architecture == checkpoint.shape.architecture}
     return own or tuple(name for name in names if name.split(".")[1] in fits)
 
 

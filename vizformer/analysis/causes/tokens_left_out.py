@@ -59,8 +59,12 @@ class TokenEffects(tuple[TokenEffect, ...]):
 
 
 def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
-    """The ways in which tokens of a stack can be taken out."""
-    return tuple(way for way in WAYS if way == "unseen" or _replacement(checkpoint, stack, way) is not None)
+    """The ways in which tokens of a stack can be taken out; recorded code cannot be told what no position may look at."""
+    return tuple(
+        way
+        for way in WAYS
+        if (checkpoint.is_own if way == "unseen" else _replacement(checkpoint, stack, way) is not None)
+    )
 
 
 @torch.inference_mode()
@@ -80,10 +84,10 @@ def token_sweep(
     if stack not in trace.tokens:
         raise TraceError("This model has no stack called {stack}.", stack=stack)
     replacement = None if way == "unseen" else _replacement(checkpoint, stack, way)
-    if way != "unseen" and replacement is None:
-        raise TraceError("The vocabulary of this model has no token of this kind: choose another way.")
+    if way not in ways(checkpoint, stack):
+        raise TraceError("Tokens of this model are not taken out in this way: choose another way.")
     which, n, found = list(trace.tokens).index(stack), len(trace.tokens[stack]), list[TokenEffect]()
-    size = at_once(checkpoint, sum(map(len, trace.tokens.values())), rows=1)
+    size = at_once(checkpoint, sum(map(len, trace.tokens.values())), rows=1) if checkpoint.is_own else 1
     for first in range(0, n, size):
         at = torch.arange(first, min(first + size, n), device=checkpoint.device)
         items = torch.arange(len(at), device=checkpoint.device)
@@ -96,8 +100,12 @@ def token_sweep(
         else:
             ids[which] = ids[which].clone()
             ids[which][items, at] = replacement
-        given = dict(padding=padding[0], target_padding=padding[1], segments=segments)
-        logits = checkpoint.model(*ids, **given, rows=(slice(None), row))
+        if checkpoint.is_own:
+            given = dict(padding=padding[0], target_padding=padding[1], segments=segments)
+            logits = checkpoint.model(*ids, **given, rows=(slice(None), row))
+        else:
+            source, *target = [each[0].tolist() for each in ids]
+            logits = checkpoint.trace(ids=source, target_ids=target[0] if target else None).logits[row][None]
         effects = row_effects(trace.logits[row], logits, token)
         best = checkpoint.tokenizer.tokens(writable(checkpoint, logits).argmax(-1).tolist())
         for place, (divergence, logit, probability), other in zip(at.tolist(), effects.T.tolist(), best, strict=True):
@@ -110,5 +118,5 @@ def token_sweep(
 def _replacement(checkpoint: Checkpoint, stack: Stack, way: Way) -> int | None:
     """The id that takes a token's place, of the vocabulary that the stack reads."""
     if way == "mask":
-        return checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
+        return None if checkpoint.shape.decoder_heads else checkpoint.shape.mask_id
     return checkpoint.tokenizer_of(stack).unknown_id

@@ -54,24 +54,31 @@ def make_report(
         repeated: the induction score on random tokens that come twice, see `repeated_induction`.
         effects: see `next_token_effects`.
     """
-    config = checkpoint.model.config
-    copying = {}
-    if checkpoint.has_head:
+    shape, copying = checkpoint.shape, {}
+    if checkpoint.has_head and checkpoint.is_own:
         copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
     kinds = {
         kind: kind_report(
             kind,
-            tuple(config.heads_of(layer) for layer in range(config.layers_of(kind))),
+            layer_heads(checkpoint, kind),
             part,
             [checkpoint.tokenizer_of(stack) for stack in stacks_of(kind)],  # type: ignore[arg-type]
             repeated.get(kind),
             copying.get(kind),
-            clear_copying(config.d_head),
+            clear_copying(shape.d_head),
             effects.get(kind),
         )
         for kind, part in sums.items()
     }
     return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds)
+
+
+def layer_heads(checkpoint: Checkpoint, kind: Kind) -> tuple[tuple[int, int], ...]:
+    """Heads of queries, and of keys and values, of each layer; of recorded code it is not asked which heads share keys."""
+    if not checkpoint.is_own:
+        return tuple((heads, heads) for heads in checkpoint.shape.heads_of(kind))
+    config = checkpoint.model.config
+    return tuple(config.heads_of(layer) for layer in range(config.layers_of(kind)))
 
 
 def clear_copying(d_head: int) -> float:

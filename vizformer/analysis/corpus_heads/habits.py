@@ -100,7 +100,7 @@ def short_texts(checkpoint: Checkpoint, passages: Sequence[Passage]) -> tuple[To
 
     Empty where the model reads none of them, or more than MOST_UNKNOWN of their tokens are unknown to it.
     """
-    reader, most = checkpoint.tokenizer_of("encoder"), min(MOST_TOKENS, checkpoint.model.config.max_positions)
+    reader, most = checkpoint.tokenizer_of("encoder"), min(MOST_TOKENS, checkpoint.shape.max_positions)
     found = list[Tokens]()
     for passage in sorted(passages, key=lambda one: abs(len(one.text) - CHARACTERS))[:TEXTS]:
         try:
@@ -129,10 +129,10 @@ def shares_of(trace: Trace, kind: Kind, tokens: Tokens) -> Float[ndarray, "n_tar
 
 def way_of(checkpoint: Checkpoint) -> Way | None:
     """How the cost of a head is measured in a model; None for one that writes its target, or predicts nothing."""
-    config = checkpoint.model.config
-    if config.architecture == "encoder-only":
-        return "masked" if checkpoint.has_head and config.mask_id is not None else "vector"
-    return "next" if checkpoint.has_head and config.architecture == "decoder-only" else None
+    shape = checkpoint.shape
+    if shape.architecture == "encoder-only":
+        return "masked" if checkpoint.has_head and shape.mask_id is not None else "vector"
+    return "next" if checkpoint.has_head and shape.architecture == "decoder-only" else None
 
 
 def answer(
@@ -148,7 +148,7 @@ def answer(
     """What a head is held against on one text: the losses of its tokens, or its vector; float64, on the processor."""
     ids = [token.id for token in tokens]
     hidden = [at for at, token in enumerate(tokens) if way == "masked" and not token.special][EVERY // 2 :: EVERY]
-    read = [checkpoint.model.config.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]
+    read = [checkpoint.shape.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]
     trace = plain if plain is not None and way != "masked" else checkpoint.trace(ids=read, edit=edit, heard=heard)
     if way == "vector":
         return _pooled(trace.residual("encoder.final").double().cpu(), pooling)

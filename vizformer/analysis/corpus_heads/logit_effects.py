@@ -19,8 +19,8 @@ TEXTS, TOKENS, ROWS = 6, 64, 24  # of the corpus, of a text, and of all of them,
 
 
 def next_token_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Float[ndarray, "rows n_layers n_heads"]]:
-    """The direct effects on ROWS rows of the first texts; empty of a model that does not predict what comes next, or whose
-    logit is no sum of what its parts write.
+    """The direct effects on ROWS rows of the first texts; empty of a model that does not predict what comes next, of
+    recorded code, and where the logit is no sum of what the parts write.
 
     effect = z_i W_O . g_i(t) for the token t after row i, less the mean logit of all tokens: its term of the logit of t
     (`attribution.direct`).  What later parts make of it is not in it.
@@ -28,7 +28,9 @@ def next_token_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Flo
     Source: Wang et al. 2022, "Interpretability in the Wild", section 3.1.
     """
     stack = predicting_stack(checkpoint)
-    if not checkpoint.has_head or stack == "encoder" or not checkpoint.model.config.has_plain_stream:
+    if not checkpoint.has_head or stack == "encoder" or not checkpoint.is_own:
+        return {}
+    if not checkpoint.model.config.has_plain_stream:
         return {}
     traces = []
     for passage in corpus.passages[: 2 * TEXTS]:

@@ -11,6 +11,7 @@ from vizformer.analysis.corpus_heads.measures import layer_patterns, measure_lay
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads.induction import induction_score, repeatable, repeated_tokens
 from vizformer.analysis.heads.maps import Kind, kinds, records_of
+from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.messages import Message
@@ -33,15 +34,8 @@ def stacks_of(kind: Kind) -> tuple[str, str]:
 
 def heads_of(checkpoint: Checkpoint) -> dict[Kind, tuple[int, int]]:
     """The kinds of attention of a model, each with its layers and most heads of one, in the order of the data flow."""
-    config = checkpoint.model.config
-    found: dict[Kind, tuple[int, int]] = {}
-    if config.n_encoder_layers:
-        found["encoder"] = (config.n_encoder_layers, config.n_heads)
-    if config.n_decoder_layers:
-        found["decoder"] = (config.n_decoder_layers, config.n_heads)
-    if config.architecture == "encoder-decoder":
-        found["cross"] = (config.n_decoder_layers, config.n_heads)
-    return found
+    of: dict[Kind, tuple[int, ...]] = {kind: checkpoint.shape.heads_of(kind) for kind in _STACKS}
+    return {kind: (len(heads), max(heads)) for kind, heads in of.items() if heads}
 
 
 def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: dict[Kind, Sums]) -> bool:
@@ -87,9 +81,8 @@ def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Tok
     tokens = checkpoint.tokenizer_of("encoder").encode(passage.text)[: _most(checkpoint)]
     if not tokens:
         raise VizformerError(Message("no token"))
-    config = checkpoint.model.config
-    if config.architecture != "encoder-decoder":
-        return {"encoder" if config.n_encoder_layers else "decoder": tokens}
+    if checkpoint.shape.architecture != "encoder-decoder":
+        return {checkpoint.shape.last_stack: tokens}
     if passage.target:
         target = checkpoint.encode_target(passage.target)[: _most(checkpoint)]
     else:
@@ -98,7 +91,9 @@ def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Tok
 
 
 def run(checkpoint: Checkpoint, read: dict[str, tuple[Token, ...]]) -> Trace:
-    """One forward without logits, which nothing is measured of."""
+    """One forward; of a model of ours without logits, which nothing is measured of."""
+    if not checkpoint.is_own:
+        return rerun(checkpoint, read, None)
     model, trace, memory = checkpoint.model, Trace(), None
     with torch.inference_mode():
         if "encoder" in read:
@@ -148,17 +143,18 @@ def repeated_induction(checkpoint: Checkpoint) -> dict[Kind, Tensor]:
 
 def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]:
     """How many tokens stand before the first period, and the sequences; none where the stack is not there."""
-    config = checkpoint.model.config
+    shape = checkpoint.shape
     if not _has(checkpoint, stack):
         return 0, []
-    both = config.architecture == "encoder-decoder"
+    both = shape.architecture == "encoder-decoder"
     if stack == "decoder" and both:
-        first: Sequence[int] = config.start_ids
+        first: Sequence[int] = shape.start_ids
     else:
-        first = [] if config.bos_id is None or both else [config.bos_id]
+        begun = checkpoint.model.config.bos_id if checkpoint.is_own else None
+        first = [] if begun is None or both else [begun]
     tokenizer = checkpoint.tokenizer_of("encoder" if stack == "encoder" else "decoder")
-    ids = config.input_vocab_size if stack == "encoder" else config.vocab_size
-    candidates, period = repeatable(ids, tokenizer, config.max_positions - len(first), PERIOD)
+    ids = shape.input_vocab_size if stack == "encoder" else shape.vocab_size
+    candidates, period = repeatable(ids, tokenizer, shape.max_positions - len(first), PERIOD)
     if period < 2:
         return 0, []
     rows = repeated_tokens(candidates, sequences=SEQUENCES, period=period)
@@ -166,9 +162,8 @@ def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]
 
 
 def _has(checkpoint: Checkpoint, stack: str) -> bool:
-    config = checkpoint.model.config
-    return bool(config.layers_of(stack))
+    return bool(checkpoint.shape.layers_of(stack))
 
 
 def _most(checkpoint: Checkpoint) -> int:
-    return min(MOST_TOKENS, checkpoint.model.config.max_positions)
+    return min(MOST_TOKENS, checkpoint.shape.max_positions)

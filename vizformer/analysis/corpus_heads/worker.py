@@ -23,7 +23,7 @@ import torch
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.report_file import write_report
 from vizformer.analysis.corpus_heads.running import head_report
-from vizformer.checkpoints import load
+from vizformer.checkpoints import load, own_code
 from vizformer.errors import VizformerError
 from vizformer.jobs.worker import Watch, take_low_priority
 
@@ -35,12 +35,13 @@ REQUEST, TEXTS, PROGRESS, REPORT, SUMS = "request.json", "texts.txt", "progress"
 class Request:
     """What is to be measured, of which model (a path, dtype, device)."""
 
-    path: str
+    path: str  # of the server's own code, the name
     answers: dict[str, Any]  # what bare weights are assumed to be, a mapping of their tensors among it
     dtype: str
     device: str
     corpus: str
     texts: tuple[str, ...]  # a text a line, with a tab and its translation where there is one
+    code: str = ""  # of a model of the server's own code (`own_code.digest`), else empty
 
     def write(self, folder: Path) -> None:
         said = asdict(self)
@@ -62,7 +63,10 @@ def main(folder: Path, parent: int) -> int:
         new.replace(folder / PROGRESS)
 
     try:
-        checkpoint = load(request["path"], dtype=request["dtype"], device=request["device"], **request["answers"])
+        if request["code"]:
+            checkpoint: Any = own_code.unchanged(request["path"], request["code"])
+        else:
+            checkpoint = load(request["path"], dtype=request["dtype"], device=request["device"], **request["answers"])
         report = head_report(checkpoint, corpus, work=folder / SUMS, threads=1, tell=tell, stop=watch)
     except VizformerError as error:
         sys.stderr.write(f"{error}\n")

@@ -37,8 +37,10 @@ class ReadBack:
 
 def goes_both_ways(checkpoint: Checkpoint) -> bool:
     """Whether it translates both into a language and from it: then it can read its own translations back."""
-    config, marks = checkpoint.model.config, set(checkpoint.tokenizer_of("encoder").first_tokens.values())
-    return config.architecture == "encoder-decoder" and config.eos_id is not None and len(marks) > 1
+    if not checkpoint.is_own:
+        return False
+    shape, marks = checkpoint.shape, set(checkpoint.tokenizer_of("encoder").first_tokens.values())
+    return shape.architecture == "encoder-decoder" and shape.eos_id is not None and len(marks) > 1
 
 
 @torch.inference_mode()

@@ -45,7 +45,7 @@ def written_from(checkpoint: Checkpoint, text: str, found: Candidates) -> Writte
 
 def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
     """What beam search finds, best first."""
-    end = checkpoint.model.config.eos_id
+    end = checkpoint.shape.eos_id
     found = checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
     return [_scored(checkpoint, text, one.ids, one.ids[-1:] == (end,)) for __, one in found]
 
@@ -85,7 +85,7 @@ def warmed(
     checkpoint: Checkpoint, probabilities: Float[Tensor, " vocab_size"], temperature: float, count: int = 10
 ) -> list[tuple[Token, float, float]]:
     """The most probable tokens of a distribution: (token, P, P at this temperature)."""
-    never = checkpoint.model.config.never_written
+    never = checkpoint.shape.never_written
     then = next_token(probabilities.log(), sampling=Sampling(temperature=temperature), never=never).filtered
     ids = writable(checkpoint, probabilities).topk(min(count, probabilities.numel())).indices
     tokens = checkpoint.tokenizer.tokens(ids.tolist())

@@ -201,5 +201,5 @@ def differing_rows(runs: TwoRuns) -> tuple[int, ...]:
 
 def _tokens(runs: TwoRuns, ids: list[int]) -> list[Token]:
     """By the first model's vocabulary, and by the second one's what the first one lacks."""
-    known = runs.first.model.config.vocab_size
+    known = runs.first.shape.vocab_size
     return [(runs.first if id < known else runs.second).tokenizer.tokens([id])[0] for id in ids]

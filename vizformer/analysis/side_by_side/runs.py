@@ -88,9 +88,9 @@ def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) 
             "{first} is {one} and {second} is {two}: they have no stack that does the same. Choose two models of one "
             "architecture.",
             first=first.name,
-            one=first.model.config.architecture,
+            one=first.shape.architecture,
             second=second.name,
-            two=second.model.config.architecture,
+            two=second.shape.architecture,
         )
     for stack, tokens in trace.tokens.items():
         ids, others = ([token.id for token in sequence] for sequence in (tokens, other.tokens[stack]))

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import sources
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.followed_work import Followed, Heard
 from vizformer.web.catalogue.subject import Subject, listening, trace
 from vizformer.web.turns import TURNS, Turns
@@ -89,8 +89,8 @@ def is_long(subject: Subject) -> bool:
     try:
         loaded = subject.checkpoint
         n = len(loaded.encode(subject.text))
-        if subject.config.architecture == "encoder-decoder" and subject.target.strip():
+        if subject.shape.architecture == "encoder-decoder" and subject.target.strip():
             n = max(n, len(loaded.encode_target(subject.target)))
-        return n > LONG or (subject.model.is_from_elsewhere and n * loaded.report.n_parameters > MUCH)
+        return n > LONG or (subject.model.is_from_elsewhere and n * model_cache.n_parameters(subject.model) > MUCH)
     except VizformerError:
         return False

@@ -13,14 +13,14 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
 
 from vizformer import checkpoints
 from vizformer.config import ModelConfig
-from vizformer.errors import VizformerError
+from vizformer.errors import CheckpointError, VizformerError
 from vizformer.freed_memory import release_gaps
-from vizformer.web.catalogue import precision, session_folders, sources
+from vizformer.web.catalogue import named_code, precision, session_folders, sources
 from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES, Cache, cached
 from vizformer.web.catalogue.model_readers import PERIOD, READERS, Readers
 from vizformer.web.catalogue.torch_setup import prepare_torch
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vizformer.checkpoints.agreement_check import Agreement
     from vizformer.checkpoints.tensors.memory import Need
     from vizformer.checkpoints.tensors.questions import Value
+    from vizformer.options.shape import ModelShape
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
@@ -45,7 +46,13 @@ _WORD = 256  # bytes, or so, that an entry of a vocabulary takes in the library
 
 
 def options(model: ModelRef) -> ModelConfig:
-    """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere)."""
+    """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere).
+
+    Raises:
+        CheckpointError: it is somebody's own code, which has none.
+    """
+    if is_code(model):
+        raise CheckpointError("{name} is recorded from its own code: it has no options.", name=sources.title(model))
     return glance(sources.stamped(model)).config if model.is_from_elsewhere else _written_options(model)
 
 
@@ -68,22 +75,48 @@ def marked_scripts(model: ModelRef) -> frozenset[str]:
     return frozenset(first_tokens) if isinstance(first_tokens, dict) else frozenset()
 
 
+def is_code(model: ModelRef) -> bool:
+    """Whether the model is code that the server was started with, recorded while it runs."""
+    return model.source == "code"
+
+
+def shape(model: ModelRef) -> "ModelShape":
+    """What any model can be asked: of our own from its options, of code from what a run of it showed."""
+    return checkpoint(model).shape if is_code(model) else options(model).shape
+
+
+def n_parameters(model: ModelRef) -> int:
+    """How many numbers its weights have."""
+    if is_code(model):
+        return sum(one.numel() for one in named_code.checkpoint(model).module.parameters())
+    from vizformer.model import count_parameters
+
+    return count_parameters(options(model))
+
+
+def written_as(model: ModelRef) -> str:
+    """The format of its files (`Report.format`); "code" where it is recorded from code."""
+    return "code" if is_code(model) else str(checkpoint(sources.stamped(model)).report.format)
+
+
 def reads_target(model: ModelRef) -> bool:
     """Whether the model is an encoder-decoder; one that does not open is none."""
     try:
-        return options(model).architecture == "encoder-decoder"
+        return shape(model).architecture == "encoder-decoder"
     except VizformerError:
         return False
 
 
 def predicts(model: ModelRef) -> bool:
     """Whether the weights came with a head that predicts tokens; without one, logits mean nothing."""
+    if is_code(model):
+        return checkpoint(model).has_head
     return not model.is_from_elsewhere or glance(sources.stamped(model)).has_head
 
 
 def assumed(model: ModelRef) -> "Mapping[str, Value]":
     """What neither a model's files nor a text decides of it, and on which its numbers hang; of most models nothing."""
-    return glance(model).assumed if model.is_from_elsewhere else {}
+    return glance(model).assumed if model.is_from_elsewhere and not is_code(model) else {}
 
 
 @cached(refusals=lambda model, text: is_settled(model))
@@ -175,13 +208,16 @@ def _weight(model: "Opened") -> int:
 
 def checkpoint(model: ModelRef) -> "Opened":
     """The open model; the session that asks is one of its readers."""
+    if is_code(model):
+        prepare_torch()
+        return cast("Opened", named_code.checkpoint(model))
     READERS.add(session_folders.current(), model)
     return _open(model)
 
 
 def is_open(model: ModelRef) -> bool:
     """Whether the model is in memory now, or why it does not open is known."""
-    return _open.holds(model)
+    return is_code(model) or _open.holds(model)
 
 
 @cached(cache=_MODELS, refusals=is_settled, weigh=_weight)
@@ -242,7 +278,7 @@ def pieces_per_word(model: ModelRef, text: str) -> float:
         tokens = loaded.encode(text)
     except VizformerError:
         return math.inf
-    unknown = loaded.tokenizer_of("encoder" if loaded.model.config.n_encoder_layers else "decoder").unknown_id
+    unknown = loaded.tokenizer_of("encoder" if loaded.shape.n_encoder_layers else "decoder").unknown_id
     n = sum(not token.special for token in tokens)
     if not n or any(token.id == unknown for token in tokens):
         return math.inf

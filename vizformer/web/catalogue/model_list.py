@@ -6,14 +6,22 @@ from dataclasses import replace
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import bundled_models, model_cache, server_folder, sources, trained_models, uploads
+from vizformer.web.catalogue import (
+    bundled_models,
+    model_cache,
+    named_code,
+    server_folder,
+    sources,
+    trained_models,
+    uploads,
+)
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 
 
 def models() -> tuple[ModelRef, ...]:
-    """What can be chosen: the bundled models, the server's folders, what this session opened or put up or trained, and
-    one that its link names; of a step of a training all others as well.
+    """What can be chosen: the bundled models, those of the server's code and of its folder, what this session
+    opened or put up or trained, and one that its link names; of a step of a training all others as well.
     """
     linked, opened = state.view().model, _opened()
     own = [base for base in opened if base.source != "models" and sources.is_there(base)]
@@ -25,7 +33,7 @@ def models() -> tuple[ModelRef, ...]:
         *([linked] if linked.source == "training" and sources.is_there(linked) else []),
         *(_all_steps(linked) if linked.revision else ()),
     ]
-    bases = [*bundled_models.listed(), *server_folder.listed(), *own, *uploads.listed(), *trained]
+    bases = [*bundled_models.listed(), *named_code.listed(), *server_folder.listed(), *own, *uploads.listed(), *trained]
     return tuple(opened.get(base, base) for base in dict.fromkeys(bases))
 
 
@@ -73,11 +81,11 @@ def titles(models: Iterable[ModelRef]) -> dict[ModelRef, str]:
 
 
 def that_open() -> tuple[ModelRef, ...]:
-    """The models on the shelf whose options can be read, for pages that offer another model."""
+    """The models on the shelf whose sizes can be read, for pages that offer another model."""
     found = []
     for model in models():
         try:
-            model_cache.options(model)
+            model_cache.shape(model)
         except VizformerError:
             continue  # the page Model report says why
         found.append(model)

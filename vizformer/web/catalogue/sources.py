@@ -11,7 +11,15 @@ from typing import Protocol
 from vizformer.context_value import held
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_
-from vizformer.web.catalogue import bundled_models, hub, local_paths, server_folder, trained_models, uploads
+from vizformer.web.catalogue import (
+    bundled_models,
+    hub,
+    local_paths,
+    named_code,
+    server_folder,
+    trained_models,
+    uploads,
+)
 from vizformer.web.link import model_ref
 from vizformer.web.link.model_ref import ModelRef
 
@@ -39,6 +47,7 @@ SOURCES: Mapping[model_ref.Source, Source] = {
     "hub": hub,
     "upload": uploads,
     "path": local_paths,
+    "code": named_code,
     "training": trained_models,
 }
 

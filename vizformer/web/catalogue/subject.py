@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from vizformer import generation
 from vizformer.config import ModelConfig
 from vizformer.context_value import held
+from vizformer.options.shape import ModelShape
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import TRACES, cached
 from vizformer.web.link import edits
@@ -40,6 +41,11 @@ class Subject:
         return model_cache.options(self.model)
 
     @property
+    def shape(self) -> ModelShape:
+        """What any model can be asked, whoever wrote its arithmetic."""
+        return model_cache.shape(self.model)
+
+    @property
     def checkpoint(self) -> "Opened":
         """The model itself, with what reads its texts."""
         return model_cache.checkpoint(self.model)
@@ -62,10 +68,10 @@ class Subject:
     @property
     def writes_its_target(self) -> bool:
         """Whether the target is what the model itself writes, with no number set by hand."""
-        config = self.config
-        both = config.architecture == "encoder-decoder"
+        shape = self.shape
+        both = shape.architecture == "encoder-decoder"
         given = self.target.strip() or self.edited
-        return both and not given and 0 < len(config.start_ids) < config.max_positions
+        return both and not given and 0 < len(shape.start_ids) < shape.max_positions
 
     @property
     def unedited(self) -> "Subject":
@@ -92,7 +98,7 @@ def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
     edit, heard, loaded = edits.edit(subject.edited), _HEARD.get(), subject.checkpoint
     if subject.writes_its_target:
-        ids = [*subject.config.start_ids, *(id for id in generated(subject).ids if id != subject.config.eos_id)]
+        ids = [*subject.shape.start_ids, *(id for id in generated(subject).ids if id != subject.shape.eos_id)]
         return loaded.trace(subject.text, target_ids=ids, heard=heard)
     return loaded.trace(subject.text, target=subject.target or None, edit=edit, heard=heard)
 
@@ -110,7 +116,7 @@ def generated(subject: Subject) -> Generated:
     """What a model that `writes_its_target` writes: the target that `Checkpoint.trace` would generate."""
     from vizformer.checkpoints.any_checkpoint import MAX_TARGET
 
-    most = min(MAX_TARGET, subject.config.max_positions - 1)
+    most = min(MAX_TARGET, subject.shape.max_positions - 1)
     steps = [(step.id, step.end) for step in subject.checkpoint.stream(subject.text, max_new=most)]
     return Generated(tuple(id for id, __ in steps), steps[-1][1])
 
@@ -119,12 +125,12 @@ def generated(subject: Subject) -> Generated:
 def written(subject: Subject) -> "Candidates":
     """The same with the leading candidates of every token, for the pages that show how it came: out of the trace, whose
     rows of logits are those that the tokens were chosen from."""
-    found, config, logits = generated(subject), subject.config, subject.trace.logits
-    length = len(config.start_ids)
+    found, shape, logits = generated(subject), subject.shape, subject.trace.logits
+    length = len(shape.start_ids)
     return generation.leading_candidates(
         generation.GenerationStep(
             id,
-            partial(generation.next_token, logits[length + number - 1], never=config.never_written),
+            partial(generation.next_token, logits[length + number - 1], never=shape.never_written),
             length + number,
             0,
             end=found.end if number == len(found.ids) - 1 else None,

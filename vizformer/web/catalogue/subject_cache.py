@@ -87,7 +87,7 @@ def layer(subject: Subject, stack: str, number: int) -> "tuple[list[Step], list[
     steps = explain.layer_steps(loaded, traced, f"{stack}.{number}")
     final = "decoder" if loaded.model.decoder is not None else "encoder"
     config = loaded.model.config
-    n_layers = config.n_decoder_layers if final == "decoder" else config.n_encoder_layers
+    n_layers = config.layers_of(final)
     if (stack, number) != (final, n_layers - 1) or not predicts(subject.model):
         return explain.light(steps), []
     ids = [token.id for token in traced.tokens.get(final, ())]

@@ -10,6 +10,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from vizformer.checkpoints import own_code
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import model_cache, session_folders
@@ -76,7 +77,7 @@ async def look_at_arrivals() -> None:
 def announce(host: str | None, port: int) -> None:
     """Prints where the app can be reached."""
     scheme = "https" if st.get_option("server.sslCertFile") else "http"
-    listening.announce(host, port, scheme, st.get_option("server.baseUrlPath").strip("/"))
+    listening.announce(host, port, scheme, st.get_option("server.baseUrlPath").strip("/"), own_code.named())
 
 
 def _nothing() -> None: ...

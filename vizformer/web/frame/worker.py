@@ -6,6 +6,7 @@ Address and port are those that browsers see, and all options and variables of S
 workers.  Streamlit itself listens on ports only, so that the one function of it that makes a socket is replaced.
 """
 
+import os
 import socket
 import sys
 from contextlib import suppress
@@ -15,6 +16,8 @@ import click
 from streamlit.web import cli as streamlit
 
 from vizformer.assets import app_root
+from vizformer.checkpoints import own_code
+from vizformer.serving import own_models
 from vizformer.web.inside_streamlit import starlette_server
 
 BIND = "_bind_server_socket"
@@ -35,9 +38,15 @@ def serve(place: Path, options: list[str]) -> None:
     if not hasattr(starlette_server, BIND):
         raise click.ClickException("This version of Streamlit cannot be one of several workers. Leave --workers out.")
     setattr(starlette_server, BIND, bind)
+    if os.environ.get(own_code.VARIABLE, "").strip():
+        own_models.load()
     with suppress(KeyboardInterrupt, click.Abort):
         streamlit.main(args=["run", str(app_root() / "app.py"), *options], prog_name="vizformer", standalone_mode=False)
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), sys.argv[2:])
+    try:
+        serve(Path(sys.argv[1]), sys.argv[2:])
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)

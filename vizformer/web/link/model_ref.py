@@ -8,6 +8,7 @@
     hub/openai-community/gpt2@main           fetched from a hub, in a revision
     upload/4f0c6ad2e9b10d37                  put up by a reader, in that session only
     path/9b1d4f0c6ad2                        opened by its path, by the person at this computer
+    code/my_model                            code that the server was started with (`vizformer --model my_model.py:load`)
     models/tiny-llama;dtype=bfloat16         ... computed in another precision
 
 A link is parsed once, where it is read (`vizformer.web.link.view`); everything behind passes the whole `ModelRef`.
@@ -21,7 +22,7 @@ from typing import Any, Literal
 
 from vizformer.errors import CheckpointError
 
-Source = Literal["bundled", "models", "hub", "upload", "path", "training"]
+Source = Literal["bundled", "models", "hub", "upload", "path", "code", "training"]
 
 USUAL_DTYPE = "float32"
 TRAINING = r"train-[0-9a-f]{10}(-[0-9]{1,3})?"  # names of live trainings and of their models
@@ -33,6 +34,7 @@ _NAMES: dict[Source, str] = {
     "hub": rf"{_PART}/{_PART}",
     "upload": "[0-9a-f]{16}",
     "path": "[0-9a-f]{12}",
+    "code": r"[^\W\d][\w.]{0,79}",
 }
 _REVISION = "(?:@([A-Za-z0-9][A-Za-z0-9_./-]{0,79}))?"
 # In links of before: which answers a text had decided, which changed no number; and a mapping of tensors, which did.
@@ -43,7 +45,9 @@ _ANSWERS = (
     rf"(?:;mapping=[A-Za-z0-9_-]{{1,{_LONGEST_MAPPING}}})?(?:;dtype=[A-Za-z0-9_.+-]{{1,96}})?)"
 )
 _FROM_ELSEWHERE = {
-    source: re.compile(f"{source}/({name}){_REVISION if source == 'hub' else '()'}{_ANSWERS}")
+    source: re.compile(
+        f"{source}/({name}){_REVISION if source == 'hub' else '()'}{_ANSWERS if source != 'code' else '()'}"
+    )
     for source, name in _NAMES.items()
 }
 

@@ -26,14 +26,14 @@ def choose(
     `cross`: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
     `suggest`: whether to open on the head that the numbers single out.
     """
-    config = subject.config
+    shape = subject.shape
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
     if not cross and state.view().kind == "cross":
         state.update(kind="decoder")
     kind = state.fit(kind=usable).kind
-    n_layers = config.layers_of(kind)
+    n_layers = shape.layers_of(kind)
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
-    state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
+    state.fit(layer=n_layers, head=shape.n_heads, query=len(queries))
     why = telling.open_on_a_head(subject, kind) if suggest else ""
     with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(usable) > 1:
@@ -42,7 +42,7 @@ def choose(
             )
         st.selectbox(_("Layer"), range(n_layers), **_bind("layer"))
         if head:
-            st.selectbox(_("Head"), range(config.n_heads), **_bind("head"))
+            st.selectbox(_("Head"), range(shape.n_heads), **_bind("head"))
         if query:
             choose_query(subject, kind)
     row = row_names.said(subject, kind, state.view().query_of(queries)) if query else ""

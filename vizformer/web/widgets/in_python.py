@@ -1,11 +1,13 @@
 """The same in Python: the lines that open the model of a page and run it, which every page's code begins with."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
 from vizformer.analysis import Kind, site_name
 from vizformer.explain.head_code import NotWrittenError, in_torch, in_transformers
+from vizformer.web.catalogue import model_cache, named_code
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.model_ref import USUAL_DTYPE, ModelRef
@@ -21,10 +23,20 @@ def show(lines: Sequence[str]) -> None:
 
 def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:
     """What opens a model: by its name where it has one everywhere, else from a folder that the reader fills in."""
+    if model_cache.is_code(model):
+        return f"vf.wrap(*{named_code.code(model).function}(), name={model.name!r})"
     name = model.id if model.source in ("bundled", "hub") else path
     answers = "".join(f", {field}={value!r}" for field, value in model.answers)
     dtype = "" if model.dtype == "float32" else f", dtype={model.dtype!r}"
     return f"vf.load({name!r}{dtype}{answers})"
+
+
+def imported(model: ModelRef) -> list[str]:
+    """What imports the function of a model of the server's own code; of another model nothing."""
+    if not model_cache.is_code(model):
+        return []
+    code = named_code.code(model)
+    return [f"from {Path(code.place).stem if code.is_file else code.place} import {code.function.partition('.')[0]}"]
 
 
 def name_and_revision(model: ModelRef) -> tuple[str, str]:
@@ -43,6 +55,7 @@ def opening(subject: Subject, *imports: str) -> list[str]:
     return [
         "import vizformer as vf",
         *imports,
+        *imported(subject.model),
         "",
         f"checkpoint = {loaded(subject.model)}",
         f"trace = checkpoint.trace({subject.text!r}{given})",
@@ -59,20 +72,20 @@ def of_head(subject: Subject, kind: Kind, layer: int, head: int) -> dict[str, st
     found = {
         "vizformer": "\n".join([*opening(subject), f"pattern = trace[{site!r}].pattern({head})", "print(pattern)"])
     }
-    model, report = subject.model, subject.checkpoint.report
+    model, written = subject.model, model_cache.written_as(subject.model)
     if subject.edited or model.dtype != USUAL_DTYPE:
         return found
     tokens = subject.trace.tokens
     ids = {stack: [token.id for token in read] for stack, read in tokens.items()}
     segments = subject.checkpoint.segments(next(iter(tokens.values())))
     rows = () if segments is None else segments[0].tolist()
-    if report.format == "vizformer":
+    if written == "vizformer":
         folder = f"assets/models/{model.name}" if model.source == "bundled" else ELSEWHERE
         try:
             found["torch"] = in_torch(subject.config, ids, site, head, f"{folder}/model.safetensors", segments=rows)
         except NotWrittenError as error:
             found["torch"] = f"# {translate(error.message)}"
-    elif report.format == "hugging-face":
+    elif written == "hugging-face":
         name, revision = (model.name, model.revision) if model.source == "hub" else (ELSEWHERE, "")
         found["transformers"] = in_transformers(name, ids, site, head, revision=revision, segments=rows)
     return found

@@ -67,6 +67,6 @@ def _count(text: str) -> bool:
     except VizformerError as error:
         errors.show(error.message)
         return False
-    most = model_cache.options(view.model).max_positions
+    most = model_cache.shape(view.model).max_positions
     show_note("{n} tokens; this model reads at most {most}.", n=f"{n:,}", most=f"{most:,}")
     return True

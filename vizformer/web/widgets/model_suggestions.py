@@ -26,16 +26,16 @@ MOST = 4  # buttons; the bundled models come first, and the list above has the r
 
 def writes(model: ModelRef) -> bool:
     """Whether the model can write a text by itself: it has a decoder, a head, and it is known how a target begins."""
-    config = model_cache.options(model)
-    if config.architecture == "encoder-only" or not model_cache.predicts(model):
+    shape = model_cache.shape(model)
+    if shape.architecture == "encoder-only" or not model_cache.predicts(model):
         return False
-    return config.architecture == "decoder-only" or bool(config.start_ids)
+    return shape.architecture == "decoder-only" or bool(shape.start_ids)
 
 
 def fills_blanks(model: ModelRef) -> bool:
     """Whether the model was trained with [MASK] and can say what it hides."""
-    config = model_cache.options(model)
-    return config.architecture == "encoder-only" and config.mask_id is not None and model_cache.predicts(model)
+    shape = model_cache.shape(model)
+    return shape.architecture == "encoder-only" and shape.mask_id is not None and model_cache.predicts(model)
 
 
 def fit(usable: Callable[[ModelRef], bool] | None) -> None:
@@ -61,7 +61,7 @@ def fit(usable: Callable[[ModelRef], bool] | None) -> None:
     reads, text = source_language.read_by(found), view.text
     if reads is not None and text in TEXTS:
         text = in_language(reads).text
-    elif text == ENGLISH.text and model_cache.options(found).architecture != "encoder-decoder":
+    elif text == ENGLISH.text and model_cache.shape(found).architecture != "encoder-decoder":
         text = CONTINUED.text
     stand_in = Beginning(found, text)
     st.session_state[_STAND_IN] = need, stand_in, Beginning(view.model, view.text)

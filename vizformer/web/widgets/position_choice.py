@@ -17,11 +17,11 @@ def stack(subject: Subject) -> str:
 
 def asked_position(subject: Subject) -> int | None:
     """The position that the text itself asks about: its end, where a model goes on with it, or the first [MASK]."""
-    config, sequence = subject.config, subject.trace.tokens[stack(subject)]
-    if config.architecture == "decoder-only":
+    shape, sequence = subject.shape, subject.trace.tokens[stack(subject)]
+    if shape.architecture == "decoder-only":
         return len(sequence) - 1
-    masked = (i for i, token in enumerate(sequence) if config.mask_id is not None and token.id == config.mask_id)
-    return next(masked, None) if config.architecture == "encoder-only" else None
+    masked = (i for i, token in enumerate(sequence) if shape.mask_id is not None and token.id == shape.mask_id)
+    return next(masked, None) if shape.architecture == "encoder-only" else None
 
 
 @cached

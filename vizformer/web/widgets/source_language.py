@@ -74,7 +74,7 @@ def reads_both(model: ModelRef) -> bool:
 @cached
 def read_by(model: ModelRef) -> Language | None:
     """The language that a model's card says it reads; None for models that do not translate, and those that read both."""
-    if model_cache.options(model).architecture != "encoder-decoder" or reads_both(model):
+    if model_cache.shape(model).architecture != "encoder-decoder" or reads_both(model):
         return None
     try:
         folder = sources.folder(model)

@@ -42,7 +42,7 @@ def place_elsewhere(subject: Subject, kind: Kind) -> tuple[int, int] | None:
     """The layer and the head that the page Attention shows of a model that the reader opened; None of any other model."""
     if not subject.model.is_from_elsewhere or subject.edited:
         return None
-    state.fit(layer=subject.config.layers_of(kind), head=subject.config.n_heads)
+    state.fit(layer=subject.shape.layers_of(kind), head=subject.shape.n_heads)
     open_on_a_head(subject, kind)
     return state.view().layer, state.view().head
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from vizformer.model import count_parameters
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
@@ -27,7 +27,7 @@ _FAILED = "vizformer.failed"  # what went wrong while it was watched, for the ru
 def cost(subject: Subject, runs: int, length: int | None = None) -> float:
     """Multiplications of some runs of the model over the texts of a subject, or over so many tokens, about."""
     n = sum(len(tokens) for tokens in subject.trace.tokens.values()) if length is None else length
-    return float(runs) * n * count_parameters(subject.config)
+    return float(runs) * n * model_cache.n_parameters(subject.model)
 
 
 Said = Callable[[int, int], str]  # how far it is, in words: done, of how many

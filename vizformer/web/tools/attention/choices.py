@@ -90,6 +90,11 @@ def picture() -> None:
 def line(subject: Subject) -> None:
     """What was checked of a model from elsewhere, and how far it agrees with transformers on the text that it opened on."""
     model = subject.model
+    if model_cache.is_code(model):
+        _beside_report(
+            _("Computed by the model's own code, and recorded while it ran. Whether nothing escaped is tried there:")
+        )
+        return
     text = st.session_state.setdefault(_TEXT, {}).setdefault(model, subject.text)
     if model_cache.glance(model).format != "hugging-face":
         _say(model, _("Files of this kind are compared with no other program."))
@@ -149,6 +154,10 @@ def _say(model: ModelRef, compared: str) -> None:
     checked = _(
         "{n} of {total} tensors used, no NaN or infinity.", n=len(report.with_fate("used")), total=len(report.tensors)
     )
+    _beside_report(f"{checked} {compared}")
+
+
+def _beside_report(said: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="trust"):
-        st.caption(f"{checked} {compared}", width="stretch")
+        st.caption(said, width="stretch")
         st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title), width="content")

@@ -35,10 +35,10 @@ computed = of_trace(effective_attention)
 def draw_heads(subject: Subject) -> None:
     kind = state.view().kind
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
-    config = subject.config
-    n_layers = config.layers_of(kind)
-    state.fit(layer=n_layers, head=config.n_heads, query=len(queries), key=len(keys))
-    shape = (n_layers, config.n_heads, len(queries), len(keys))
+    sizes = subject.shape
+    n_layers = sizes.layers_of(kind)
+    state.fit(layer=n_layers, head=sizes.n_heads, query=len(queries), key=len(keys))
+    shape = (n_layers, sizes.n_heads, len(queries), len(keys))
     beside = aids.choose(subject, kind, telling.open_on_a_head(subject, kind))
     here = Heads(subject, kind, shape, queries, keys)
     if state.view().picture == "text":

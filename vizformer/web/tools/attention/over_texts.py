@@ -68,7 +68,7 @@ def look(model: ModelRef, kind: Kind) -> Look | Literal["unreadable", "large"]:
     texts = habits.short_texts(loaded, bundled_corpus(language).passages) if language else ()
     if not texts:
         return "unreadable"
-    if sum(map(len, texts)) * loaded.report.n_parameters > MOST_WORK:
+    if sum(map(len, texts)) * model_cache.n_parameters(model) > MOST_WORK:
         return "large"
     way, pooling = habits.way_of(loaded), None
     try:
@@ -112,7 +112,7 @@ def _give_way(done: int = 0, layers: int = 1) -> None:
 
 def is_looked_at(heads: Heads) -> bool:
     """Whether the heads are measured over texts."""
-    both, view = heads.subject.config.architecture == "encoder-decoder", state.view()
+    both, view = heads.subject.shape.architecture == "encoder-decoder", state.view()
     mine = heads.subject.model.is_from_elsewhere and not heads.subject.edited and view.over == "one"
     return mine and (heads.kind == "encoder" or (heads.kind == "decoder" and not both))
 

@@ -15,7 +15,7 @@ Positions = tuple[int, ...]
 
 
 def mask_piece(subject: Subject) -> str:
-    mask_id = subject.config.mask_id
+    mask_id = subject.shape.mask_id
     assert mask_id is not None  # the page has asked
     return subject.checkpoint.tokenizer.tokens([mask_id])[0].piece
 

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.link import state
@@ -54,8 +55,8 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
 
 
 def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions, focus: int) -> None:
-    config = subject.config
-    names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
+    shape = subject.shape
+    names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(shape.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)
     weights = computations.looks_at(subject.unedited, hidden, focus, None if head == -1 else head)
     rows = {  # a row of this picture is a layer, its query always the gap
@@ -95,9 +96,9 @@ def code_of_gap(subject: Subject, hidden: Positions, position: int) -> dict[str,
             ]
         )
     }
-    if subject.checkpoint.report.format != "hugging-face" or model.dtype != USUAL_DTYPE:
+    if model_cache.written_as(subject.model) != "hugging-face" or model.dtype != USUAL_DTYPE:
         return found
-    mask = subject.config.mask_id
+    mask = subject.shape.mask_id
     ids = [mask if at in hidden else token.id for at, token in enumerate(subject.tokens)]
     name, at = in_python.name_and_revision(model)
     segments = subject.checkpoint.segments(subject.tokens)

@@ -10,7 +10,7 @@ from vizformer.web.words.i18n import _
 
 def draw_other_model(model: ModelRef) -> None:
     """Says what this model lacks, and offers one that has it."""
-    if model_cache.options(model).architecture != "encoder-only":
+    if model_cache.shape(model).architecture != "encoder-only":
         lacking = _(
             "This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
             "with [MASK]: it reads both sides of the gap."

@@ -6,6 +6,7 @@ import numpy as np
 
 from vizformer.analysis import Kind, TraceNumbers
 from vizformer.analysis.costs.generation_cost import TextCosts, text_costs
+from vizformer.analysis.costs.seen_cache import RecordedCache, recorded_cache
 from vizformer.analysis.decoding.read_back import ReadBack, all_read_back, goes_both_ways
 from vizformer.components.packing import pack_lines
 from vizformer.components.payload import HeadsPayload
@@ -32,7 +33,9 @@ class Text:
     steps: Steps  # what each new one was chosen from
     trace: Trace  # one forward over everything but the last token, which no forward has read
     read: str
-    costs: TextCosts  # multiplications and bytes of the KV cache, step by step
+    costs: (
+        TextCosts | RecordedCache
+    )  # multiplications and bytes of the KV cache, step by step; of recorded code the bytes
 
     @property
     def kinds(self) -> tuple[DecoderKind, ...]:
@@ -68,11 +71,11 @@ def text(subject: Subject, settings: Settings, branch: str) -> Text:
                 edit=edit,
             )
         )
-    start, config = [token.id for token in beginning], loaded.model.config
+    start = [token.id for token in beginning]
     every = [*start, *found.ids]
     if is_target and found.end == "eos":
         trace = subject.trace
-    elif loaded.model.encoder is None:
+    elif not source:
         trace = loaded.trace(ids=every[:-1], edit=edit)
     else:
         trace = loaded.trace(ids=[token.id for token in source], target_ids=every[:-1], edit=edit)
@@ -89,12 +92,14 @@ def text(subject: Subject, settings: Settings, branch: str) -> Text:
             cut=found.cut,
             kept=found.kept,
             by_hand=found.by_hand,
-            vocab_size=config.vocab_size,
+            vocab_size=loaded.shape.vocab_size,
             end=str(found.end),
         ),
         trace=trace,
         read=loaded.tokenizer.decode(every).strip(),
-        costs=text_costs(config, len(start), len(found.ids), len(source)),
+        costs=text_costs(subject.config, len(start), len(found.ids), len(source))
+        if loaded.is_own
+        else recorded_cache(trace, len(start), len(found.ids)),
     )
 
 

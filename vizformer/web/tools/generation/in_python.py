@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from vizformer.components.player import read_branch
 from vizformer.generation import Sampling
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.generation_settings import MOST_IN_A_BEAM, Settings
@@ -19,7 +20,7 @@ def of_text(subject: Subject, settings: Settings, branch: str) -> dict[str, str]
     """
     found = {"vizformer": _vizformer(subject, settings, branch)}
     plain = settings.sampling.temperature == 0 and settings.penalty == 1 and not branch and not subject.edited
-    if plain and subject.checkpoint.report.format == "hugging-face" and subject.model.dtype == USUAL_DTYPE:
+    if plain and model_cache.written_as(subject.model) == "hugging-face" and subject.model.dtype == USUAL_DTYPE:
         found["transformers"] = _transformers(subject, settings)
     return found
 
@@ -65,11 +66,11 @@ def _transformers(subject: Subject, settings: Settings) -> str:
         [token.id for token in tokens] for tokens in subject.checkpoint.opening(subject.text, subject.target)
     )
     name, at = in_python.name_and_revision(subject.model)
-    config = subject.config
-    room = min(settings.new, config.max_positions - len(beginning))
+    shape = subject.shape
+    room = min(settings.new, shape.max_positions - len(beginning))
     # Against what a generation_config.json beside the weights may say.
     plainly = "do_sample=False, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0, min_length=0"
-    plainly += "" if config.eos_id is None else f", eos_token_id={config.eos_id}"
+    plainly += "" if shape.eos_id is None else f", eos_token_id={shape.eos_id}"
     kind = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
     read = f"torch.tensor([{source or beginning}])"
     given = f", decoder_input_ids=torch.tensor([{beginning}])" if source else ""

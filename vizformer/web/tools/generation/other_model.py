@@ -15,7 +15,7 @@ def draw_other_model(model: ModelRef) -> None:
             "This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
             "blank”, or choose a model that writes."
         )
-    elif model_cache.options(model).architecture == "encoder-only":
+    elif model_cache.shape(model).architecture == "encoder-only":
         lacking = _("This model has no decoder: it reads a text and does not write on. Choose a model that writes.")
     elif not model_cache.predicts(model):
         lacking = _(

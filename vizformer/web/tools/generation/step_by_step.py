@@ -6,6 +6,8 @@ from dataclasses import replace
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.costs.generation_cost import TextCosts
+from vizformer.analysis.costs.seen_cache import RecordedCache
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.components import player
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
@@ -30,13 +32,13 @@ _BASIS, _SHOWN = "generation.basis", "generation.shown"
 def written(subject: Subject, settings: Settings) -> None:
     """The text, step by step; a token taken by hand writes it anew from there."""
     forget_branch(subject, settings)
-    config = subject.config
-    state.fit(layer=config.n_decoder_layers, head=config.n_heads)
+    shape = subject.shape
+    state.fit(layer=shape.n_decoder_layers, head=shape.n_heads)
     why = open_under_way(subject, settings)
     view = state.view()
     last: PlayerSelection | None = st.session_state.get(_SHOWN)
     kind = last.kind if last is not None and view.kind == "encoder" else view.kind  # this page has no encoder's map
-    kind = kind if config.n_encoder_layers else "decoder"
+    kind = kind if shape.n_encoder_layers else "decoder"
     wanted = PlayerSelection(view.new, "decoder" if kind == "decoder" else "cross", view.layer, view.head, view.branch)
     seen = player.peek(key="player", selected=wanted)
     keep(seen, wanted)
@@ -89,7 +91,7 @@ def open_under_way(subject: Subject, settings: Settings) -> str:
 def why_chosen(subject: Subject, settings: Settings, text: computations.Text, chosen: PlayerSelection) -> None:
     """Asks why the chosen token was written, where that page reads the same tokens."""
     at, also = text.start + chosen.step, {}
-    if subject.config.architecture == "decoder-only":
+    if subject.shape.architecture == "decoder-only":
         also = {"text": text.read}
         try:
             again = [token.id for token in subject.checkpoint.encode(text.read)]
@@ -144,7 +146,16 @@ def usable(subject: Subject, branch: str) -> str:
 
 def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
     st.subheader(_("What it costs"), anchor=False)
-    cached, uncached, share = text.costs.up_to(step)
+    costs = text.costs
+    if isinstance(costs, RecordedCache):
+        show_text("A KV cache of this model holds {bytes} bytes now.", bytes=f"{costs.cache_bytes[step]:,}")
+        show_note(
+            "Counted are the keys and values that were seen. Multiplications are counted of models that VizFormer computes "
+            "itself."
+        )
+        chart.show(_growth(costs, step), key="generation.cache")
+        return
+    cached, uncached, share = costs.up_to(step)
     show_text(
         "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
         "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
@@ -154,26 +165,20 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
         uncached=f"{uncached:,}",
         times=f"{uncached / cached:.1f}",
         share=f"{share:.1%}",
-        bytes=f"{text.costs.cache_bytes[step]:,}",
+        bytes=f"{costs.cache_bytes[step]:,}",
     )
     config, length = subject.config, text.start + step
-    if said := cost_notes.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):
+    if said := cost_notes.saved(config, length, costs.cache_bytes[step], costs.rolling_bytes[step]):
         st.caption(said)
     growth, products = st.columns([2, 3])
+    chart.show(_growth(costs, step), key="generation.cache", on=growth)
     chart.show(
-        figures.cache_growth(
-            text.costs.cache_bytes,
-            text.costs.memory_bytes,
-            at=step,
-            title=_("The KV cache grows with every token"),
-        ),
-        key="generation.cache",
-        on=growth,
-    )
-    chart.show(
-        figures.multiplications(
-            text.costs.cached, text.costs.uncached, at=step, title=_("Multiplications of each step")
-        ),
+        figures.multiplications(costs.cached, costs.uncached, at=step, title=_("Multiplications of each step")),
         key="generation.multiplications",
         on=products,
     )
+
+
+def _growth(costs: TextCosts | RecordedCache, step: int) -> Figure:
+    title = _("The KV cache grows with every token")
+    return figures.cache_growth(costs.cache_bytes, costs.memory_bytes, at=step, title=title)

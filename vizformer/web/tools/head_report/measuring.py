@@ -6,7 +6,8 @@ import streamlit as st
 
 from vizformer.analysis.corpus_heads import Corpus, one_text
 from vizformer.analysis.corpus_heads.worker import Request
-from vizformer.web.catalogue import head_reports, model_cache, precision, sources
+from vizformer.checkpoints import own_code
+from vizformer.web.catalogue import head_reports, model_cache, named_code, precision, sources
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
@@ -52,13 +53,15 @@ def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
 
 def submit(model: ModelRef, corpus: Corpus, name: str) -> None:
     come_back()
+    code = named_code.code(model) if model_cache.is_code(model) else None
     request = Request(
-        str(sources.folder(model)),
+        str(sources.folder(model)) if code is None else model.name,
         model.given,
         model.dtype,
         precision.device(),
         corpus.name,
         tuple(f"{one.text}\t{one.target}" if one.target else one.text for one in corpus.passages),
+        "" if code is None else own_code.digest(code),
     )
     mine = visitor()
     head_reports.reports().submit(name, request, mine.name, mine.address)

@@ -195,7 +195,7 @@ def _like(first: ModelRef, model: ModelRef) -> ModelRef:
     if alike == model or model != model.base:  # (chosen from the list, as it was opened before)
         return model
     try:
-        model_cache.options(alike)
+        model_cache.shape(alike)
     except VizformerError:
         return model
     return alike

@@ -75,7 +75,7 @@ def choose(subject: Subject) -> Pair | None:
     if subject.edited:
         show_note("Numbers set by hand are left out here: this is the model as it is.")
     first = subject.unedited
-    if first.config.architecture == "encoder-decoder":
+    if first.shape.architecture == "encoder-decoder":
         first = replace(first, target=first.target.strip() or first.translation or "")
     beside = first.model if model is None else sources.stamped(model)
     if beside != first.model:

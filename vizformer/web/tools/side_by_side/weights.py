@@ -31,6 +31,11 @@ def moved(pair: Pair, *, singular: bool = False) -> MovedWeights | None:
     Raises:
         TraceError: models of other shapes, of which chance makes a few tensors alike.
     """
+    if not (pair.first.checkpoint.is_own and pair.second.checkpoint.is_own):
+        raise TraceError(
+            "Weights are compared by their roles, which are known of models that VizFormer computes itself: of recorded "
+            "code the heads, streams and answers are compared."
+        )
     parameters = list(pair.first.checkpoint.model.parameters())
     count = sum(parameter.numel() for parameter in parameters)
     found = watched_work.watched(

@@ -124,7 +124,7 @@ def choose_parts(subject: Subject) -> tuple[Part, ...]:
     """The box of parts; of a model that the reader opened it begins with the head of the page Attention."""
     known = computations.parts(subject)
     chosen = ablated_parts.read(lesson.value(NAME, ""), known)
-    answers = subject.config.architecture == "encoder-only" or model_suggestions.writes(subject.model)
+    answers = subject.shape.architecture == "encoder-only" or model_suggestions.writes(subject.model)
     if answers and not lesson.value(NAME, "") and watched_work.cost(subject, RUNS) < watched_work.AT_ONCE:
         kind = kinds(subject.trace)[0]
         place = telling.place_elsewhere(subject, kind)
@@ -155,7 +155,7 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
     show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
-    if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
+    if subject.shape.architecture != "encoder-only" and model_cache.predicts(subject.model):
         whole, less = (computations.written(subject.unedited, parts, place.instead) for parts in ((), chosen))
         show_text("It writes, as it is: {text}", text=whole.strip())
         show_text("Without these parts: {text}", text=less.strip())

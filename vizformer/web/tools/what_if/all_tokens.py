@@ -6,13 +6,15 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.analysis.causes.tokens_left_out import Stack, TokenEffects, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.what_if import computations
 from vizformer.web.tools.what_if.place import Place, choose
-from vizformer.web.widgets import in_python, watched_work
+from vizformer.web.widgets import in_python, model_suggestions, watched_work
 from vizformer.web.widgets.choices import BESIDE, more, one_of
 from vizformer.web.words import ablated_parts
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_note
 
 
 def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
@@ -29,8 +31,16 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
             "unseen": _("nobody may look at it"),
         }
         possible = {str(way): names[way] for way in ways(subject.checkpoint, stack)}
-        with more():
-            way: Way = one_of(_("How a token is taken out"), "whatif.tokenway", possible)  # type: ignore[assignment]
+        if possible:
+            with more():
+                way: Way = one_of(_("How a token is taken out"), "whatif.tokenway", possible)  # type: ignore[assignment]
+    if not possible:
+        show_info(
+            "Nothing can stand in the place of a token: this model has no mask token and no unknown token, and "
+            "its own code cannot be told whom nobody may look at. Take out heads, or choose another model."
+        )
+        model_suggestions.offer(_any, "what_if.tokens")
+        return
     n = len(subject.trace.tokens[stack])
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
@@ -48,6 +58,10 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
         if effects is not None:
             listed(subject, place, effects)
     in_python.show(code(subject, place, stack, way))
+
+
+def _any(model: ModelRef) -> bool:
+    return not model_cache.is_code(model)
 
 
 def listed(subject: Subject, place: Place, effects: TokenEffects) -> None:

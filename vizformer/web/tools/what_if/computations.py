@@ -35,7 +35,7 @@ def parts(subject: Subject) -> tuple[Part, ...]:
 
 def corpus_of(subject: Subject) -> str:
     """Which of the bundled corpora the means are taken over."""
-    return "zh" if subject.config.architecture == "encoder-decoder" else "en"
+    return "zh" if subject.shape.architecture == "encoder-decoder" else "en"
 
 
 @cached
@@ -92,7 +92,7 @@ def effect(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: in
 def written(subject: Subject, chosen: tuple[Part, ...], instead: Instead) -> str:
     """The translation, or some tokens that go on the text, written without these parts."""
     edit = edit_without(chosen, _means(subject, instead)) if chosen else None
-    most = 40 if subject.config.architecture == "encoder-decoder" else 12
+    most = 40 if subject.shape.architecture == "encoder-decoder" else 12
     return subject.checkpoint.generate(subject.text, max_new=most, edit=edit).text
 
 

@@ -40,7 +40,7 @@ def maps(prompts: Prompts, asked: Asked) -> None:
         for there, (values, title, own) in zip(places, drawn, strict=True):
             with there:
                 one_map(values, title, names, chosen, first, own)
-        how_good(found, estimate)
+        how_good(found, estimate, prompts.clean.checkpoint.is_own)
         name = f"{names[0][chosen[0]]}, {names[1][chosen[1]]}"
         draw_one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))
     in_python.show(code(prompts, asked, place))
@@ -82,7 +82,7 @@ def rows_and_columns(prompts: Prompts, asked: Asked, shape: tuple[int, ...]) -> 
     return [*(_("into layer {layer}", layer=layer) for layer in range(shape[0] - 1)), _("at the end")], columns
 
 
-def how_good(found: Patched | None, estimate: NDArray[np.floating] | None) -> None:
+def how_good(found: Patched | None, estimate: NDArray[np.floating] | None, is_own: bool) -> None:
     """The error of the estimate, where both are there."""
     if found is not None and estimate is not None:
         show_text(
@@ -97,8 +97,12 @@ def how_good(found: Patched | None, estimate: NDArray[np.floating] | None) -> No
             "The estimate (attribution patching, Nanda 2023) follows the slope at the corrupted run to the clean one: "
             "quick, and wrong where the way is not straight, as in a softmax that has decided and in a norm."
         )
-    else:
+    elif is_own:
         show_note("The gradient for the estimate takes too long here.")
+    else:
+        show_note(
+            "The estimate by a gradient is made of models that VizFormer computes itself: here each cell is measured."
+        )
 
 
 def shares(exact: NDArray[np.floating] | None, estimate: NDArray[np.floating] | None, cell: Place) -> str:

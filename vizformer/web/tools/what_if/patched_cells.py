@@ -43,9 +43,11 @@ def estimated(prompts: Prompts, asked: Asked) -> Float[ndarray, "*shape"]:
 
 
 def is_estimated(prompts: Prompts) -> bool:
-    """Whether there is a gradient, as there is none through layers that are streamed, and it takes no long time."""
-    streamed = prompts.clean.checkpoint.model.is_streamed
-    return not streamed and watched_work.cost(prompts.clean, 3) < watched_work.AT_ONCE  # it takes three runs
+    """Whether there is a gradient, as there is none of recorded code and of streamed layers, and it takes no long time."""
+    checkpoint = prompts.clean.checkpoint
+    if not checkpoint.is_own or checkpoint.model.is_streamed:
+        return False
+    return watched_work.cost(prompts.clean, 3) < watched_work.AT_ONCE  # it takes three runs
 
 
 @dataclass(frozen=True)
@@ -90,5 +92,5 @@ def runs(subject: Subject, asked: Asked) -> int:
     """How many cells the table has: one run of the model for each."""
     trace = subject.trace
     n = len(trace.tokens["encoder" if asked.kind == "encoder" else "decoder"])
-    layers, heads = n_layers(trace, asked.kind), subject.config.n_heads
+    layers, heads = n_layers(trace, asked.kind), subject.shape.n_heads
     return {"stream": (layers + 1) * n, "heads_by_position": heads * n}.get(asked.what, layers * heads)

@@ -63,6 +63,8 @@ def set_name(name: str, subject: Subject) -> str:
 
 def what_is_measured(subject: Subject) -> str:
     names = words(_WORDS["measures"])
-    if has_edges(subject):
+    if not subject.checkpoint.is_own:
+        names.pop("attribution", None)
+    elif has_edges(subject):
         names["circuit"] = _("a circuit: edges by gradients")
     return box(_("What is measured"), "whatif.over", names, "patching", labelled=False)

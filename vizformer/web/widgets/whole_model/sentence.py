@@ -43,7 +43,7 @@ class Sentence:
 
     @property
     def stack(self) -> Stack:
-        return "decoder" if self.subject.config.architecture == "decoder-only" else "encoder"
+        return "decoder" if self.subject.shape.architecture == "decoder-only" else "encoder"
 
     @property
     def texts(self) -> list[str]:

@@ -1,0 +1,163 @@
+"""What is known of a model that runs by its own code: its modules, what was found in them, and the checks of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import streamlit as st
+
+from vizformer.checkpoints.recorded.call import arguments, usual_run
+from vizformer.checkpoints.tensors.memory import size
+from vizformer.recorder.checks import Checked, check
+from vizformer.recorder.recorded_trace import RecordedTrace
+from vizformer.web.catalogue import model_cache, named_code
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.model_report import report_words
+from vizformer.web.tools.model_report.summary import MOST, ROW
+from vizformer.web.widgets import data_table, watched_work
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _, show_markdown, show_note, show_text, translate
+from vizformer.web.words.model_words import ARCHITECTURES
+
+RUNS = 8  # of the model, about, that the checks of it take
+
+
+def draw(model: ModelRef, text: str) -> None:
+    """All of it; what is found is found for a sentence."""
+    components(model)
+    guarded()(draw_summary)(model)
+    guarded()(draw_found)(model, text)
+    guarded()(draw_checks)(model, text)
+    guarded()(draw_tensors)(model)
+
+
+def components(model: ModelRef) -> None:
+    st.subheader(_("Parameters by part"), anchor=False)
+    st.html(report_words.parts_table(list(parts(model))))
+
+
+def parts(model: ModelRef) -> Iterator[tuple[str, int, float]]:
+    """Name, numbers and share of the modules that the model is made of, the largest first; shared ones count once."""
+    total, seen, found = model_cache.n_parameters(model), set[int](), dict[str, int]()
+    for name, one in named_code.checkpoint(model).module.named_parameters():
+        if id(one) not in seen:
+            seen.add(id(one))
+            part = name.partition(".")[0]
+            found[part] = found.get(part, 0) + one.numel()
+    for name, n in sorted(found.items(), key=lambda one: -one[1]):
+        yield name, n, n / max(total, 1)
+
+
+def example(title: str, model: ModelRef) -> None:
+    """A model that is open, in short."""
+    show_markdown(
+        "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
+        model=title,
+        n=f"{model_cache.n_parameters(model):,}",
+    )
+    st.html(report_words.parts_table(list(parts(model))))
+
+
+def draw_summary(model: ModelRef) -> None:
+    loaded = named_code.checkpoint(model)
+    shape, tensors = loaded.shape, list(loaded.module.parameters())
+    st.subheader(_("The model"), anchor=False)
+    with st.container(horizontal=True):
+        st.metric(_("Parameters"), f"{model_cache.n_parameters(model):,}", width="content")
+        st.metric(_("Weights in memory"), size(sum(one.nbytes for one in tensors)), width="content")
+    depth = " + ".join(str(n) for n in (shape.n_encoder_layers, shape.n_decoder_layers) if n)
+    facts = [
+        (_("Class"), type(loaded.module).__name__),
+        (_("Architecture"), translate(ARCHITECTURES[shape.architecture])),
+        (
+            _("Computed by"),
+            _("its own code, on {device} in {dtype}", device=loaded.device, dtype=str(loaded.dtype)[6:]),
+        ),
+        (_("Layers"), depth),
+        (_("Width"), f"{shape.d_model:,}"),
+        (_("Heads"), _("{n} of width {width}", n=shape.n_heads, width=shape.d_head)),
+        (_("Longest text"), _("{n} tokens", n=f"{shape.max_positions:,}")),
+        (_("Vocabulary"), _("{n} tokens", n=f"{shape.vocab_size:,}")),
+        (_("Predicts tokens"), _("yes") if loaded.has_head else _("no: it hands back no logits")),
+    ]
+    st.html(report_words.facts_table(facts))
+
+
+@cached
+def recorded(model: ModelRef, text: str) -> RecordedTrace:
+    """A run over a text, by the modules' own names."""
+    loaded = named_code.checkpoint(model)
+    return loaded.recorded(*(loaded.tensor(tokens) for tokens in loaded.trace(text).tokens.values()))
+
+
+def draw_found(model: ModelRef, text: str) -> None:
+    """Where attention was seen, by the names of the modules and by those of the pages."""
+    st.subheader(_("Attention that was found"), anchor=False)
+    found = recorded(model, text)
+    rows = list(zip(found.attention, found.as_trace().sites, strict=True))
+    show_text(
+        "{n} modules attend, as was seen while the model read your sentence. Nothing is known of them but what ran.",
+        n=len(rows),
+    )
+    columns: dict[str, list[Any]] = {
+        _("Module"): [one.site for one, __ in rows],
+        _("On the pages"): [site for __, site in rows],
+        _("Heads"): [one.n_heads for one, __ in rows],
+        _("Queries"): [one.n_q for one, __ in rows],
+        _("Keys"): [one.n_k for one, __ in rows],
+    }
+    data_table.show(columns, hide_index=True, height=ROW * (1 + min(len(rows), MOST)) + 2)
+    if found.escaped:
+        st.warning("  \n".join(translate(one, plain) for one in found.escaped))
+
+
+@cached
+def checked(model: ModelRef, text: str) -> Checked:
+    """The three checks, over a text."""
+    loaded = named_code.checkpoint(model)
+    positional, named = arguments(
+        loaded.module, *(loaded.tensor(tokens) for tokens in loaded.trace(text).tokens.values())
+    )
+    return check(loaded.module, *positional, **named)
+
+
+def draw_checks(model: ModelRef, text: str) -> None:
+    """Whether the recording is all there is to say, or what is not."""
+    st.subheader(_("Is the recording whole?"), anchor=False)
+    if named_code.checkpoint(model).run is not usual_run:
+        show_note("The checks are not run here: only the code of this model knows how it is called.")
+        return
+    n = sum(map(len, named_code.checkpoint(model).trace(text).tokens.values()))
+    found = watched_work.watched(
+        checked,
+        (model, text),
+        quick=float(RUNS) * n * model_cache.n_parameters(model) < watched_work.AT_ONCE,
+        runs=RUNS,
+        begin=_("Run the checks"),
+        key="report.checks",
+        said=lambda *__: _("Running the model …"),
+    )
+    if found is None:
+        return
+    names = {
+        _("exact: z, computed again from q, k and v, is the model's at every site"): found.exact,
+        _("whole: without attention no token changes another"): found.whole,
+        _("token by token: queries, keys and values hold no other token than their own"): found.tokenwise,
+    }
+    st.markdown("\n".join(f"- {'✓' if holds else '✗'} {plain(name)}" for name, holds in names.items()))
+    if found.said:
+        st.warning("  \n".join(translate(one, plain) for one in found.said))
+    else:
+        show_note("All three hold: what the pages show of its attention is all that moves numbers from token to token.")
+
+
+def draw_tensors(model: ModelRef) -> None:
+    """Every parameter by its name."""
+    st.subheader(_("Every tensor"), anchor=False)
+    rows = list(named_code.checkpoint(model).module.named_parameters())
+    columns = {
+        _("Parameter"): [name for name, __ in rows],
+        _("Shape"): [" × ".join(map(str, one.shape)) or "1" for __, one in rows],
+        _("Type"): [str(one.dtype)[6:] for __, one in rows],
+    }
+    data_table.show(columns, hide_index=True, height=ROW * (1 + min(len(rows), MOST)) + 2)
