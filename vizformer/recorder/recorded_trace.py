@@ -171,7 +171,7 @@ class RecordedAttention:
 
     @cached_property
     def record(self) -> AttentionRecord | None:
-        """The same call as the app has those of its own models; None where it has no such form, or sinks."""
+        """The same call as the app has those of its own models; None where what multiplies v are no shares of 1."""
         return record_of(self)
 
     def error(self) -> float:
@@ -370,9 +370,16 @@ class RecordedTrace:
             )
         if len(found) > 1 and len(self._chains.get(found[0].stack, [])) > 1:
             raise TraceError("{name} was met in several runs: choose one by trace.run(number).", name=name)
-        batch = {call.forward: call.batch for call in self.calls}
-        parts = [self._rows(point.x, batch.get(point.forward, 1), self._n_of(point), name) for point in found]
-        return torch.cat(parts)
+        return torch.cat([self.rows(point) for point in found])
+
+    def rows(self, point: Point) -> Float[Tensor, "n d_model"]:
+        """A row for each token of the stream at one point.
+
+        Raises:
+            TraceError: it has none.
+        """
+        batch = next((call.batch for call in reversed(self.calls) if call.forward == point.forward), 1)
+        return self._rows(point.x, batch, self._n_of(point), point.name)
 
     def _n_of(self, point: Point) -> int | None:
         return next(
@@ -405,7 +412,7 @@ class RecordedTrace:
         """The same as a `vf.Trace`, as the app has them: "encoder.0.self", "decoder.2.cross", ...
 
         Raises:
-            TraceError: several runs, a map that is no softmax of scaled products, layers of different shapes.
+            TraceError: several runs, numbers that are no shares of 1, layers of other tokens.
         """
         return app_trace(self)
 
