@@ -17,6 +17,7 @@ from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
+from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.recorder import Point
 
 EXACT = {torch.float64: 1e-6, torch.float32: 1e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2}
@@ -214,6 +215,7 @@ class RecordedTrace:
         item: which text of the batch is shown.
         output: what the last forward handed back.
         model_name: the class of the model.
+        again: how the model is run once more for its steps; None where nobody knows (`vf.recording`).
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -225,6 +227,7 @@ class RecordedTrace:
     item: int = 0
     output: Any = None
     model_name: str = ""
+    again: Again | None = None
 
     def __repr__(self) -> str:
         text = f"<RecordedTrace of {self.model_name}: {len(self.sites)} sites, {self.n_runs} runs"
@@ -398,6 +401,29 @@ class RecordedTrace:
             name=name,
             shape=list(x.shape),
         )
+
+    def steps(self, site: str, head: int, query: int) -> tuple[OpStep, ...]:
+        """How a query attends in a head, call by call of the author's code: each with its line, its numbers and a proof.
+
+        The model runs twice more. Numbers are kept of this head and this query alone, at most `op_steps.ROOM` bytes.
+
+        Args:
+            site: as `sites` has it, of one run.
+            query: counted from 0; -1 is the last one.
+
+        Raises:
+            TraceError: no such site, head or query; a trace of `vf.recording`, which cannot run its model again; a model
+                that computes something else each time.
+        """
+        return attention_ops(self, site, head, query)
+
+    def layer_steps(self, block: str, query: int) -> tuple[OpStep, ...]:
+        """One row on its way through a block (`streams`): norms, feed-forward, routers; z of attention comes in.
+
+        Raises:
+            TraceError: as `steps`.
+        """
+        return layer_ops(self, block, query)
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"] | None:
