@@ -160,7 +160,7 @@ def test_only_what_a_head_and_a_query_need_is_kept():
     trace = vf.record(model, ids(1, 30))
     steps = trace.steps("h.1.attn", HEAD, QUERY)
     assert max(step.result.x.numel() for step in steps) <= 30 * 16  # no [n, n] of all heads
-    small = attention_ops(trace, "h.1.attn", HEAD, QUERY, room=16 * 500)
+    small = attention_ops(trace, trace["h.1.attn"], HEAD, QUERY, room=16 * 500)
     kept = [one.x for step in small for one in (step.result, *(part.numbers for part in step.operands))]
     assert any(x is None for x in kept)
     assert sum(x.numel() * 4 for x in kept if x is not None) <= 16 * 500

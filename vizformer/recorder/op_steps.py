@@ -24,7 +24,7 @@ from vizformer.recorder.source_lines import Source
 from vizformer.recorder.torch_calls import PRODUCTS, SDPA
 
 if TYPE_CHECKING:
-    from vizformer.recorder.recorded_trace import RecordedTrace
+    from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 
 Group = Literal["input", "projections", "q and k", "scores", "softmax", "weighted sum", "output", "sum"]
 GROUPS: tuple[Group, ...] = (
@@ -87,9 +87,11 @@ class Again:
     batch: int | None = None
 
 
-def attention_ops(trace: "RecordedTrace", site: str, head: int, query: int, room: int = ROOM) -> tuple[OpStep, ...]:
-    """How a query attends at a site in a head, call by call of the author's code (`RecordedTrace.steps`)."""
-    attention = trace[site]
+def attention_ops(
+    trace: "RecordedTrace", attention: "RecordedAttention", head: int, query: int, room: int = ROOM
+) -> tuple[OpStep, ...]:
+    """How a query attends in a head, call by call of the author's code (`RecordedTrace.steps`)."""
+    site = attention.site
     attention.check(head)
     if not -attention.n_q <= query < attention.n_q:
         raise TraceError(

@@ -415,7 +415,7 @@ class RecordedTrace:
             TraceError: no such site, head or query; a trace of `vf.recording`, which cannot run its model again; a model
                 that computes something else each time.
         """
-        return attention_ops(self, site, head, query)
+        return attention_ops(self, self[site], head, query)
 
     def layer_steps(self, block: str, query: int) -> tuple[OpStep, ...]:
         """One row on its way through a block (`streams`): norms, feed-forward, routers; z of attention comes in.
