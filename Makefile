@@ -114,7 +114,7 @@ distclean: clean ## ... and .venv with everything installed in it
 	rm -rf $(VENV) $(JS)/node_modules
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e ".[workers]"
+	$(PIP) install -c constraints.txt -e ".[transformers,workers]"
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python

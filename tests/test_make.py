@@ -55,7 +55,7 @@ def test_installing_happens_once(checkout):
     assert make("install", cwd=checkout).returncode == 0
     calls = (checkout / "calls.txt").read_text().splitlines()
     assert len(calls) == 1
-    assert calls[0].endswith("install -c constraints.txt -e .[workers]")
+    assert calls[0].endswith("install -c constraints.txt -e .[transformers,workers]")
     os.utime(checkout / "constraints.txt", (2**32, 2**32))
     make("install", cwd=checkout)
     assert len((checkout / "calls.txt").read_text().splitlines()) == 2

@@ -133,8 +133,9 @@ def families() -> Iterator[str]:
     yield table("model_type", "of the language model in text_config")
     for kind, inner in INSIDE.items():
         yield row(f"`{kind}`", ", ".join(f"`{one}`" for one in inner))
-    yield "\nOf the other types that predict tokens none opens; each is refused by its name, with the reason:\n"
-    yield table("because of", "model_type of config.json")
+    yield "\nFor the other types VizFormer has no arithmetic: their own code in `transformers` computes a folder, where it"
+    yield "is installed, and is recorded. Those that read pictures or sound alone are refused.\n"
+    yield table("what it has that VizFormer does not compute", "model_type of config.json")
     for why, kinds in WHY:
         yield row(str(why), ", ".join(f"`{kind}`" for kind in kinds.split()))
 

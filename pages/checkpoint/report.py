@@ -43,6 +43,9 @@ def page() -> None:
         draw_summary(report)
         if report.format == "hugging-face" and not report.problems:
             against_transformers(sources.stamped(view.model), view.text)
+        if report.config is None and not report.problems:
+            guarded()(recorded_code.draw_found)(sources.stamped(view.model), view.text)
+            guarded()(recorded_code.draw_checks)(sources.stamped(view.model), view.text)
         if report.assumptions:
             assumptions(report)
         tensors(report)

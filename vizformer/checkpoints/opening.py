@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -13,16 +13,18 @@ from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints.bare import by_mapping, state_dict, understanding
 from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face import model_folder
+from vizformer.checkpoints.hugging_face import by_transformers, model_folder
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE, SAME_NAMES
 from vizformer.checkpoints.own import model_folder as own
 from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
+from vizformer.checkpoints.recorded.wrapping import wrap
 from vizformer.checkpoints.tensors.memory import to_be_streamed
 from vizformer.checkpoints.tensors.placement import AUTO, chosen_device, chosen_dtype
 from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
-from vizformer.errors import CheckpointError
+from vizformer.errors import CheckpointError, TraceError
 from vizformer.messages import N_, Message
 from vizformer.text.scripts import scripts_of
 
@@ -46,6 +48,13 @@ class Opened(Checkpoint):
         return self.report.has_head
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class OpenedRecorded(RecordedCheckpoint):
+    """A checkpoint that was read from files and is computed by its own code, with the report of how."""
+
+    report: Report = field(kw_only=True)
+
+
 def load(
     source: str | Path,
     *,
@@ -65,6 +74,9 @@ def load(
 
     Of other weights, `config` says what the model computes and `mapping` which tensor becomes which parameters
     (`vizformer.checkpoints.bare.by_mapping`): neither is guessed.
+
+    A folder in Hugging Face layout that our own Transformer does not compute is computed by `transformers`, where that is
+    installed, and recorded: an `OpenedRecorded`, of which the same may be asked but for `model`.
 
     Weights are kept in `dtype`, frozen, and everything is computed in it: float32, bfloat16, float16, by name or as
     torch's; "auto" is the dtype of the file (of mixed ones, the smallest that holds all).  Tensors that the file has in
@@ -93,6 +105,8 @@ def load(
             "the layers stay in the file and are read one by one, at every forward: together they are not in memory"
         )
         report = replace(report, assumptions=(*report.assumptions, note))
+    if isinstance(examined, by_transformers.Examined):
+        return cast(Opened, _recorded(found.name, examined, report, dtype, device))
     if isinstance(examined, model_folder.Examined):
         model = model_folder.build(examined, dtype, device, stream=stream)
     elif isinstance(examined, own.Examined):
@@ -100,6 +114,22 @@ def load(
     else:
         model = state_dict.build(examined, dtype, device, stream=stream)
     return Opened(found.name, model, examined.tokenizer, report, source_tokenizer=examined.source_tokenizer)
+
+
+def _recorded(
+    name: str, examined: by_transformers.Examined, report: Report, dtype: torch.dtype, device: torch.device
+) -> OpenedRecorded:
+    try:
+        made = wrap(by_transformers.build(examined, dtype, device), examined.tokenizer, name=name)
+    except TraceError as error:  # its own code stopped, or attends in no way that is seen
+        raise CheckpointError(
+            "{name} opens by its own code, {class_name}, and cannot be shown: {reason} Take another model.",
+            name=name,
+            class_name=examined.class_name,
+            reason=error.message,
+        ) from error
+    known = {one.name: getattr(made, one.name) for one in fields(made)}
+    return OpenedRecorded(**known, report=replace(report, recorded_shape=made.shape))
 
 
 def inspect(
@@ -124,6 +154,8 @@ def inspect(
         return report
     if report.problems or not numbers:
         return report
+    if isinstance(examined, by_transformers.Examined):
+        return replace(report, problems=tuple(by_transformers.wrong_numbers(examined)))
     return replace(report, problems=tuple(model_folder.wrong_numbers(examined.match)))
 
 
@@ -137,13 +169,16 @@ class _Found:
     file: str | None = None
 
 
-def _with_scripts(examined: model_folder.Examined | own.Examined | understanding.Examined) -> Report:
+Examined = model_folder.Examined | by_transformers.Examined | own.Examined | understanding.Examined
+
+
+def _with_scripts(examined: Examined) -> Report:
     return replace(examined.report, scripts=scripts_of(examined.tokenizer))
 
 
 def _examined(
     found: _Found, answers: Mapping[str, object], *, numbers: bool = True, config: object = None, mapping: object = None
-) -> model_folder.Examined | own.Examined | understanding.Examined:
+) -> Examined:
     by_hand = {"config": config, "mapping": mapping}
     if found.file is not None and by_hand != {"config": None, "mapping": None}:
         if given := [name for name, answer in answers.items() if answer is not None]:
@@ -154,6 +189,8 @@ def _examined(
     _no_answers(found, {**answers, **by_hand})
     if _is_ours(found.raw):
         return own.examine(found.folder, found.raw)
+    if by_transformers.opens(found.raw["model_type"]):
+        return by_transformers.examine(found.folder, found.raw)
     return model_folder.examine(found.folder, found.raw)
 
 
@@ -264,7 +301,9 @@ def _opens_as_said(folder: Folder) -> bool:
     if not folder.has(CONFIG):
         return False
     raw = folder.json(CONFIG)
-    return not isinstance(raw, dict) or _is_ours(raw) or ("model_type" in raw and _refused(folder) is None)
+    if not isinstance(raw, dict) or _is_ours(raw):
+        return True
+    return "model_type" in raw and (_refused(folder) is None or by_transformers.opens(raw["model_type"]))
 
 
 def _config(folder: Folder) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """The tokenizer of a folder in Hugging Face layout, and how it goes with config.json."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tokenizers.classes import by_class
 from vizformer.checkpoints.tokenizers.refusals import guarded
@@ -31,11 +31,17 @@ _IDS = {
 }
 
 
-def read_vocabularies(folder: Folder, family: Family, rows: int) -> Vocabularies | None:
-    """What splits texts; None where no file has to do with it, so that a text is the token ids."""
+def read_vocabularies(
+    folder: Folder, otherwise: Callable[[Folder], Backend | Vocabularies], rows: int
+) -> Vocabularies | None:
+    """What splits texts; None where no file has to do with it, so that a text is the token ids.
+
+    Args:
+        otherwise: reads other files, where there is no tokenizer.json.
+    """
     if not any(_OF_A_TOKENIZER.fullmatch(name) for name in folder.names()):
         return None
-    read = read_tokenizer(folder, rows=rows) if folder.has(TOKENIZER) else by_class(folder, family.tokenizer)
+    read = read_tokenizer(folder, rows=rows) if folder.has(TOKENIZER) else by_class(folder, otherwise)
     return read if isinstance(read, Vocabularies) else Vocabularies(read)
 
 
@@ -69,7 +75,7 @@ def tokenizers_of(
             settings=SETTINGS,
         )
     if vocabularies.apart and rows is not None:
-        return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows), notes
+        return with_rows(vocabularies.predicted, config.vocab_size), with_rows(vocabularies.texts, rows), notes
     if rows is not None and rows != config.vocab_size:
         raise CheckpointError(
             "config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
@@ -79,11 +85,11 @@ def tokenizers_of(
             target=config.vocab_size,
             settings=SETTINGS,
         )
-    made = _tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
+    made = with_rows(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
     return tried(made), None, notes
 
 
-def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
+def with_rows(backend: Backend, rows: int) -> Tokenizer:
     """Every id it can make must have a row in the embedding table."""
     highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
     tokenizer = as_numbers(guarded(TOKENIZER, lambda: Tokenizer(backend)))

@@ -98,7 +98,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     """Reads what the folder holds; what is wrong with its tensors stands in the report."""
     family = family_of(raw)
     weights = find_weights(folder)
-    vocabularies = read_vocabularies(folder, family, weights.longest_side)
+    vocabularies = read_vocabularies(folder, family.tokenizer, weights.longest_side)
     raw = {**raw, **_of_generation(folder)}
     names = _our_names(family, weights)
     backend = None if vocabularies is None else vocabularies.predicted

@@ -142,6 +142,7 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
     With `stream`, layers stay in the file until they are asked for.
     """
     weights, config = examined.weights, examined.report.config
+    assert config is not None
     model = _empty_model(config, len(weights.tensors))
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: stored.shape for name, stored in weights.tensors.items()}

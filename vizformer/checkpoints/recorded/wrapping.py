@@ -64,8 +64,8 @@ def wrap(
         raise CheckpointError("This model has no nn.Embedding: a model of texts reads token ids by one.")
     reader = as_tokenizer(tokenizer, rows)
     said = {"start_ids": start_ids, "eos_id": eos_id, "pad_id": pad_id, "mask_id": mask_id}
-    marks = {**_marks(model, tokenizer, reader, rows), **{name: one for name, one in said.items() if one is not None}}
-    limit = max_positions or _limit(model, tokenizer)
+    marks = {**marks_of(model, tokenizer, reader, rows), **{name: one for name, one in said.items() if one is not None}}
+    limit = max_positions or longest_text(model, tokenizer)
     blank = ModelShape(
         encoder_heads=(1,), d_model=1, d_head=1, vocab_size=rows, input_vocab_size=rows, max_positions=limit, **marks
     )
@@ -103,7 +103,7 @@ def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> Recor
         d_model=width,
         d_head=first.q.shape[-1],
         vocab_size=logits.shape[-1] if predicts and logits is not None else rows,
-        activation=_activation(made.module),
+        activation=activation_of(made.module),
         **known,
     )
     tokenizer = made.tokenizer.with_rows(shape.vocab_size)
@@ -122,13 +122,13 @@ def _takes_two(run: Run) -> bool:
     return len(inspect.signature(run).parameters) > 2
 
 
-def _limit(model: nn.Module, tokenizer: Any) -> int:
+def longest_text(model: nn.Module, tokenizer: Any) -> int:
     config = getattr(model, "config", None)
     said = [getattr(config, name, None) for name in _POSITIONS] + [getattr(tokenizer, "model_max_length", None)]
     return next((one for one in said if isinstance(one, int) and 0 < one < 2**24), MAX_POSITIONS)
 
 
-def _marks(model: nn.Module, tokenizer: Any, reader: Tokenizer, rows: int) -> dict[str, Any]:
+def marks_of(model: nn.Module, tokenizer: Any, reader: Tokenizer, rows: int) -> dict[str, Any]:
     """The marks that a config of `transformers`, or a tokenizer, names."""
     config = getattr(model, "config", None)
 
@@ -153,7 +153,7 @@ def _marks(model: nn.Module, tokenizer: Any, reader: Tokenizer, rows: int) -> di
     return {**found, "start_ids": () if start is None else (start,)}
 
 
-def _activation(model: nn.Module) -> str | None:
+def activation_of(model: nn.Module) -> str | None:
     """The activation's name: as a config says it, or the one kind of module that there is."""
     config = getattr(model, "config", None)
     for name in ("hidden_act", "activation_function", "hidden_activation", "dense_act_fn", "activation"):

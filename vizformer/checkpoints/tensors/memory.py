@@ -21,6 +21,7 @@ from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
+from vizformer.options.shape import ModelShape
 
 PROC = Path("/proc")
 _LIMITS = (  # file of a limit, file of what is used: of cgroups version 2, then of version 1
@@ -149,6 +150,9 @@ def need(
             weights += size
     weights += max(of_layers.values(), default=0)
     config = report.config
+    if config is None:
+        n = min(TOKENS, report.shape.max_positions)
+        return Need(weights + report.buffers, recorded_bytes(report.shape, n, dtype), n)
     tables = [t.shape for t in report.tensors if t.fate == "used" and "embedding.weight" in t.becomes]
     made = config.vocab_size * config.d_embedding - sum(math.prod(shape) for shape in tables)
     weights += dtype.itemsize * max(0, made)  # a table that is made of smaller tensors
@@ -171,6 +175,16 @@ def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     per_layer = heads + 2 * shared + points * config.d_model + (config.layer_input_dim or 0)
     per_layer += config.n_heads * n if config.disentangled != "none" else 0
     return n * (layers * per_layer + 3 * hidden + 2 * config.vocab_size) * dtype.itemsize
+
+
+def recorded_bytes(shape: ModelShape, n: int, dtype: torch.dtype) -> int:
+    """A recorded forward over n tokens: per layer q, k, v, z (of both kinds in a decoder behind an encoder) and a point of
+    the stream, a mask of n^2 numbers in float32, and the scores of the widest layer, twice; then the logits.
+    """
+    calls = sum(map(len, (shape.encoder_heads, shape.decoder_heads, shape.cross_heads)))
+    width = max(shape.d_model, shape.n_heads * shape.d_head)
+    kept = n * (calls * 4 * width + shape.depth * shape.d_model + 2 * shape.vocab_size)
+    return (kept + 2 * shape.n_heads * n * n) * dtype.itemsize + calls * n * n * 4
 
 
 def available(device: torch.device = CPU) -> int | None:
@@ -205,6 +219,13 @@ def to_be_streamed(report: Report, dtype: torch.dtype, device: torch.device, ask
         DoesNotFitError: it does not fit even so; or, where `asked` says that it all has to, not all at once.
     """
     stream = asked
+    if report.config is None and stream is None:
+        stream = False
+    if report.config is None and stream:
+        raise CheckpointError(
+            "{name} is computed by its own code, which needs all of its weights: leave out stream=True.",
+            name=report.name,
+        )
     if stream is None:
         stream = not _fits(need(report, dtype, device), device) and _fits(
             need(report, dtype, device, stream=True), device

@@ -8,14 +8,16 @@ from typing import Literal
 from vizformer.checkpoints.tensors.questions import Question, Taken, Value
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
+from vizformer.options.shape import ModelShape
 from vizformer.text.scripts import called
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
-Format = Literal["vizformer", "hugging-face", "state-dict"]
+Format = Literal["vizformer", "hugging-face", "transformers", "state-dict"]
 
 _WRITTEN: dict[Format, str] = {
     "vizformer": "VizFormer's own format",
     "hugging-face": "Hugging Face layout",
+    "transformers": "Hugging Face layout, computed by transformers",
     "state-dict": "bare weights",
 }
 UNDER_ASSUMPTIONS = N_(
@@ -85,9 +87,11 @@ class Report:
     """What was found in a folder.
 
     Attributes:
-        format: who wrote it; "state-dict" is bare weights, whose assumptions decide what the model is.
+        format: who wrote it; "transformers": its own code computes it, and is recorded; "state-dict" is bare weights, whose
+            assumptions decide what the model is.
         family: "GPT-2", ...; "VizFormer" for our own format.
         declared: the class that config.json names, e.g. "GPT2LMHeadModel"; may be empty.
+        config: the options of our Transformer; None of a model that its own code computes.
         has_head: whether the weights predict tokens; if not, the logits are computed with the embedding table and
             mean nothing.
         files: bytes of every file of weights.
@@ -97,13 +101,15 @@ class Report:
         questions, answers: of bare weights, what they do not say and how it was taken.
         taken: whose each of the answers is.
         scripts: which share of the tokens is in which script (`vizformer.text.scripts.scripts_of`), where it was looked for.
+        recorded_shape: of a model that its own code computes: as config.json says it or, once it is open, as it is.
+        buffers: bytes of its tables beside the parameters.
     """
 
     name: str
     format: Format
     family: str
     declared: str
-    config: ModelConfig
+    config: ModelConfig | None
     has_head: bool
     files: Mapping[str, int]
     tensors: tuple[TensorFate, ...]
@@ -114,6 +120,15 @@ class Report:
     answers: Mapping[str, Value] = field(default_factory=dict)
     taken: Mapping[str, Taken] = field(default_factory=dict)
     scripts: Mapping[str, float] = field(default_factory=dict)
+    recorded_shape: ModelShape | None = None
+    buffers: int = 0
+
+    @property
+    def shape(self) -> ModelShape:
+        """The sizes of the model, and its marks."""
+        found = self.recorded_shape if self.config is None else self.config.shape
+        assert found is not None
+        return found
 
     @property
     def open_questions(self) -> tuple[Question, ...]:
@@ -155,7 +170,7 @@ class Report:
         )
         problems = f"; problems: {len(self.problems)}" if self.problems else ""
         return (
-            f"<{type(self).__name__} {self.name}: {self.family}, {self.config.architecture}, {_WRITTEN[self.format]}, "
+            f"<{type(self).__name__} {self.name}: {self.family}, {self.shape.architecture}, {_WRITTEN[self.format]}, "
             f"{self.n_parameters:,} parameters; tensors: {_fates(self)}{assumed}{problems}>"
         )
 
@@ -182,39 +197,17 @@ def _is_in(part: str, name: str) -> bool:
 
 def describe(report: Report, translate: Callable[[Message], str] = str, *, every_tensor: bool = False) -> str:
     """The report in plain words, for a terminal."""
-    config = report.config
+    shape = report.shape
     written = _WRITTEN[report.format]
     declared = f", written as {report.declared}" if report.declared else ""
     article = "an" if report.family.startswith(tuple("AEIO")) else "a"
     lines = [
-        f"{report.name}: {article} {report.family} model ({config.architecture}{declared}; {written})",
+        f"{report.name}: {article} {report.family} model ({shape.architecture}{declared}; {written})",
         "",
         *_table(
             [
-                ("layers", str(config.depth)),
-                (
-                    "width",
-                    f"{config.d_model:,} (feed-forward {_inner_width(config)}, {config.feedforward}, {config.activation})",
-                ),
-                (
-                    "heads",
-                    f"{config.n_heads} of width {config.d_head}"
-                    + (f" or {config.wide_head_dim}" if config.wide_head_dim is not None else "")
-                    + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
-                ),
-                (
-                    "norms",
-                    f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}" if config.has_norms else "none",
-                ),
-                ("positions", f"{_positions(config)}, up to {config.max_positions:,} tokens"),
-                (
-                    "vocabulary",
-                    f"{config.vocab_size:,} tokens"
-                    if config.source_vocab_size is None
-                    else f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target",
-                ),
-                *([("scripts", ", ".join(report.main_scripts))] if report.scripts else []),
-                *(("also", translate(message)) for message in config.details()),
+                ("layers", str(shape.depth)),
+                *_sizes(report, translate),
                 (
                     "head",
                     "yes" if report.has_head else "none: its logits mean nothing, look at attention and the stream",
@@ -236,6 +229,41 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
     if report.format == "state-dict":
         lines += ["", translate(UNDER_ASSUMPTIONS)]
     return "\n".join(lines)
+
+
+def _sizes(report: Report, translate: Callable[[Message], str]) -> list[tuple[str, str]]:
+    config, shape = report.config, report.shape
+    scripts = [("scripts", ", ".join(report.main_scripts))] if report.scripts else []
+    if config is None:
+        return [
+            ("width", f"{shape.d_model:,}"),
+            ("heads", f"{shape.n_heads} of width {shape.d_head}"),
+            ("positions", f"up to {shape.max_positions:,} tokens"),
+            ("vocabulary", f"{shape.vocab_size:,} tokens"),
+            *scripts,
+        ]
+    return [
+        (
+            "width",
+            f"{config.d_model:,} (feed-forward {_inner_width(config)}, {config.feedforward}, {config.activation})",
+        ),
+        (
+            "heads",
+            f"{config.n_heads} of width {config.d_head}"
+            + (f" or {config.wide_head_dim}" if config.wide_head_dim is not None else "")
+            + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
+        ),
+        ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}" if config.has_norms else "none"),
+        ("positions", f"{_positions(config)}, up to {config.max_positions:,} tokens"),
+        (
+            "vocabulary",
+            f"{config.vocab_size:,} tokens"
+            if config.source_vocab_size is None
+            else f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target",
+        ),
+        *scripts,
+        *(("also", translate(message)) for message in config.details()),
+    ]
 
 
 def _fates(report: Report) -> str:

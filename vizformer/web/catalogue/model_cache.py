@@ -49,11 +49,14 @@ def options(model: ModelRef) -> ModelConfig:
     """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere).
 
     Raises:
-        CheckpointError: it is somebody's own code, which has none.
+        CheckpointError: its own code computes it, so that it has none.
     """
-    if is_code(model):
+    if not model.is_from_elsewhere:
+        return _written_options(model)
+    found = None if is_code(model) else glance(sources.stamped(model)).config
+    if found is None:
         raise CheckpointError("{name} is recorded from its own code: it has no options.", name=sources.title(model))
-    return glance(sources.stamped(model)).config if model.is_from_elsewhere else _written_options(model)
+    return found
 
 
 @cached
@@ -80,15 +83,30 @@ def is_code(model: ModelRef) -> bool:
     return model.source == "code"
 
 
+def is_recorded(model: ModelRef) -> bool:
+    """Whether a model's own code computes it, recorded while it runs: the server's, or that of `transformers`."""
+    return is_code(model) or (model.is_from_elsewhere and glance(sources.stamped(model)).config is None)
+
+
 def shape(model: ModelRef) -> "ModelShape":
-    """What any model can be asked: of our own from its options, of code from what a run of it showed."""
-    return checkpoint(model).shape if is_code(model) else options(model).shape
+    """What any model can be asked: of our own from its options, of code from what a run of it showed.
+
+    Of a folder that `transformers` computes, from its files until it is open.
+    """
+    if is_code(model):
+        return checkpoint(model).shape
+    if not model.is_from_elsewhere:
+        return options(model).shape
+    stamped = sources.stamped(model)
+    return glance(stamped).shape if (loaded := _LOADED.get(stamped)) is None else loaded.shape
 
 
 def n_parameters(model: ModelRef) -> int:
     """How many numbers its weights have."""
     if is_code(model):
         return sum(one.numel() for one in named_code.checkpoint(model).module.parameters())
+    if is_recorded(model):
+        return glance(sources.stamped(model)).n_parameters
     from vizformer.model import count_parameters
 
     return count_parameters(options(model))
@@ -168,7 +186,7 @@ def need(model: ModelRef) -> "Need":
     found, device = glance(model), chosen_device(precision.device())
     dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
     if (loaded := _LOADED.get(model)) is not None:  # which has its memory already
-        return need(found, dtype, device, stream=loaded.model.is_streamed)
+        return need(found, dtype, device, stream=loaded.is_own and loaded.model.is_streamed)
     return need(found, dtype, device, stream=to_be_streamed(found, dtype, device))
 
 
@@ -203,7 +221,8 @@ def _weight(model: "Opened") -> int:
 
     readers = [reader for reader in (model.tokenizer, model.source_tokenizer) if reader is not None]
     vocabularies = _WORD * sum(reader.vocab_size for reader in readers)
-    return need(model.report, model.dtype, model.device, stream=model.model.is_streamed).weights + vocabularies
+    streamed = model.is_own and model.model.is_streamed
+    return need(model.report, model.dtype, model.device, stream=streamed).weights + vocabularies
 
 
 def checkpoint(model: ModelRef) -> "Opened":

@@ -13,30 +13,17 @@ ARCHITECTURES: dict[str, Message] = {
     "encoder-only": N_("encoder only"),
 }
 
-DOES: dict[str, Message] = {
-    "zh-en": N_("translates Chinese and English"),
-    "stories": N_("continues English and Chinese"),
-    "cloze": N_("fills blanks, English and Chinese"),
-    "induction-by-hand": N_("continues letters that repeat"),
-    "encoder-decoder": N_("turns one text into another"),
-    "decoder-only": N_("continues a text"),
-    "encoder-only": N_("fills in hidden tokens"),
-    "headless": N_("turns tokens into vectors"),
-    "code": N_("runs its own code"),
-}
-"""What the bundled models do, by their names, and others by their architecture: five words at most."""
-
 
 def headline(report: Report) -> str:
     """What a model is: family, architecture, sizes, and the scripts of its vocabulary."""
-    config = report.config
-    depth = " + ".join(str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n)
-    tokens = _("{n} tokens", n=f"{config.vocab_size:,}")
+    shape = report.shape
+    depth = " + ".join(str(n) for n in (shape.n_encoder_layers, shape.n_decoder_layers) if n)
+    tokens = _("{n} tokens", n=f"{shape.vocab_size:,}")
     return " · ".join(
         [
             report.family,
-            translate(ARCHITECTURES[config.architecture]),
-            _("{layers} layers of {heads} heads", layers=depth, heads=config.n_heads),
+            translate(ARCHITECTURES[shape.architecture]),
+            _("{layers} layers of {heads} heads", layers=depth, heads=shape.n_heads),
             _("{n} parameters", n=f"{report.n_parameters:,}"),
             f"{tokens} ({', '.join(scripts)})" if (scripts := report.main_scripts) else tokens,
         ]

@@ -90,7 +90,7 @@ def picture() -> None:
 def line(subject: Subject) -> None:
     """What was checked of a model from elsewhere, and how far it agrees with transformers on the text that it opened on."""
     model = subject.model
-    if model_cache.is_code(model):
+    if model_cache.is_recorded(model):
         _beside_report(
             _("Computed by the model's own code, and recorded while it ran. Whether nothing escaped is tried there:")
         )

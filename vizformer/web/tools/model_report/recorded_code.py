@@ -6,10 +6,11 @@ from typing import Any
 import streamlit as st
 
 from vizformer.checkpoints.recorded.call import arguments, usual_run
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.recorder.checks import Checked, check
 from vizformer.recorder.recorded_trace import RecordedTrace
-from vizformer.web.catalogue import model_cache, named_code
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
@@ -31,6 +32,12 @@ def draw(model: ModelRef, text: str) -> None:
     guarded()(draw_tensors)(model)
 
 
+def _open(model: ModelRef) -> RecordedCheckpoint:
+    loaded: Any = model_cache.checkpoint(model)
+    assert isinstance(loaded, RecordedCheckpoint)
+    return loaded
+
+
 def components(model: ModelRef) -> None:
     st.subheader(_("Parameters by part"), anchor=False)
     st.html(report_words.parts_table(list(parts(model))))
@@ -39,7 +46,7 @@ def components(model: ModelRef) -> None:
 def parts(model: ModelRef) -> Iterator[tuple[str, int, float]]:
     """Name, numbers and share of the modules that the model is made of, the largest first; shared ones count once."""
     total, seen, found = model_cache.n_parameters(model), set[int](), dict[str, int]()
-    for name, one in named_code.checkpoint(model).module.named_parameters():
+    for name, one in _open(model).module.named_parameters():
         if id(one) not in seen:
             seen.add(id(one))
             part = name.partition(".")[0]
@@ -59,7 +66,7 @@ def example(title: str, model: ModelRef) -> None:
 
 
 def draw_summary(model: ModelRef) -> None:
-    loaded = named_code.checkpoint(model)
+    loaded = _open(model)
     shape, tensors = loaded.shape, list(loaded.module.parameters())
     st.subheader(_("The model"), anchor=False)
     with st.container(horizontal=True):
@@ -86,7 +93,7 @@ def draw_summary(model: ModelRef) -> None:
 @cached
 def recorded(model: ModelRef, text: str) -> RecordedTrace:
     """A run over a text, by the modules' own names."""
-    loaded = named_code.checkpoint(model)
+    loaded = _open(model)
     return loaded.recorded(*(loaded.tensor(tokens) for tokens in loaded.trace(text).tokens.values()))
 
 
@@ -114,7 +121,7 @@ def draw_found(model: ModelRef, text: str) -> None:
 @cached
 def checked(model: ModelRef, text: str) -> Checked:
     """The three checks, over a text."""
-    loaded = named_code.checkpoint(model)
+    loaded = _open(model)
     positional, named = arguments(
         loaded.module, *(loaded.tensor(tokens) for tokens in loaded.trace(text).tokens.values())
     )
@@ -124,10 +131,10 @@ def checked(model: ModelRef, text: str) -> Checked:
 def draw_checks(model: ModelRef, text: str) -> None:
     """Whether the recording is all there is to say, or what is not."""
     st.subheader(_("Is the recording whole?"), anchor=False)
-    if named_code.checkpoint(model).run is not usual_run:
+    if _open(model).run is not usual_run:
         show_note("The checks are not run here: only the code of this model knows how it is called.")
         return
-    n = sum(map(len, named_code.checkpoint(model).trace(text).tokens.values()))
+    n = sum(map(len, _open(model).trace(text).tokens.values()))
     found = watched_work.watched(
         checked,
         (model, text),
@@ -154,7 +161,7 @@ def draw_checks(model: ModelRef, text: str) -> None:
 def draw_tensors(model: ModelRef) -> None:
     """Every parameter by its name."""
     st.subheader(_("Every tensor"), anchor=False)
-    rows = list(named_code.checkpoint(model).module.named_parameters())
+    rows = list(_open(model).module.named_parameters())
     columns = {
         _("Parameter"): [name for name, __ in rows],
         _("Shape"): [" × ".join(map(str, one.shape)) or "1" for __, one in rows],

@@ -9,10 +9,10 @@ from vizformer.checkpoints.files.untrusted_folder import listed
 from vizformer.checkpoints.hugging_face import families as families_that_open
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
-from vizformer.config import ModelConfig
 from vizformer.messages import Message, messages_of
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.options.norms import NORM_PLACES
+from vizformer.options.shape import ModelShape
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 from vizformer.web.words.model_words import ARCHITECTURES
@@ -30,14 +30,13 @@ _ACTIVATIONS = {**ACTIVATION_NAMES, "gelu_tanh": "GELU (tanh)"}
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    config = report.config
     written = translate(_WRITTEN[report.format])
     found = [
         (_("Family"), report.family),
-        (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
+        (_("Architecture"), translate(ARCHITECTURES[report.shape.architecture])),
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
         (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
-        *_shapes(config, report.main_scripts),
+        *_shapes(report),
         (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files hold no head for it")),
     ]
     if report.declared:
@@ -45,7 +44,10 @@ def facts(report: Report) -> list[tuple[str, str]]:
     return found
 
 
-def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
+def _shapes(report: Report) -> list[tuple[str, str]]:
+    config, scripts = report.config, report.main_scripts
+    if config is None:
+        return _recorded(report.shape, scripts)
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
     widths = [str(width) for width in (config.d_head, config.wide_head_dim) if width is not None]
     heads = _("{n} of width {width}", n=config.n_heads, width=" / ".join(widths))
@@ -75,6 +77,17 @@ def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
         (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
         (_("Vocabulary"), vocabulary if not scripts else f"{vocabulary} · {', '.join(scripts)}"),
         *((_("Also"), translate(message)) for message in config.details()),
+    ]
+
+
+def _recorded(shape: ModelShape, scripts: list[str]) -> list[tuple[str, str]]:
+    vocabulary = _("{n} tokens", n=f"{shape.vocab_size:,}")
+    return [
+        (_("Layers"), " + ".join(str(n) for n in (shape.n_encoder_layers, shape.n_decoder_layers) if n)),
+        (_("Width"), f"{shape.d_model:,}"),
+        (_("Heads"), _("{n} of width {width}", n=shape.n_heads, width=shape.d_head)),
+        (_("Positions"), _("up to {n} tokens", n=f"{shape.max_positions:,}")),
+        (_("Vocabulary"), vocabulary if not scripts else f"{vocabulary} · {', '.join(scripts)}"),
     ]
 
 

@@ -61,7 +61,7 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
 
 
 def _any(model: ModelRef) -> bool:
-    return not model_cache.is_code(model)
+    return not model_cache.is_recorded(model)
 
 
 def listed(subject: Subject, place: Place, effects: TokenEffects) -> None:

@@ -1,0 +1,67 @@
+"""Folders that would have `transformers` fetch, run, fill or hang something: each is refused with the way out, at once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from tests.checkpoints.hostile_folders import FOLDERS
+from tests.checkpoints.test_by_transformers import made
+
+pytestmark = [pytest.mark.parity]
+
+# What the refusal names: a field, a tensor, a file.
+NAMED = {
+    "a million layers": "num_hidden_layers=1000000: for these weights it may be 64 at most",
+    "a million experts": "num_local_experts",
+    "a vocabulary that the file cannot hold": '"lm_head.weight" has shape [61, 32], config.json makes it [100000, 32]',
+    "60,000 tensors of nothing": '"x.0" holds no numbers',
+    "wide rotary angles": "partial_rotary_factor",
+    "no number": "rms_norm_eps=NaN: it must be a finite number",
+    "no number as transformers writes it": "rms_norm_eps=NaN",
+    "a field called as a method": '"to_dict" is no name of a field',
+    "a method in a table inside": '"from_pretrained" is no name of a field',
+    "a class of another type": "LlamaForCausalLM",
+    "a backbone from a hub": 'backbone="somebody/model"',
+    "quantised weights": "quantization_config",
+    "weights elsewhere": "transformers_weights",
+    "layers with options of their own": "per_layer_config",
+    "no queries": '"model.layers.0.self_attn.q_proj.weight" is missing',
+    "no experts in one layer": '"model.layers.0.block_sparse_moe.experts.0.w1.weight" is missing',
+    "one tensor more": '"model.layers.0.x" belongs to nothing',
+    "queries of another shape": '"model.layers.0.self_attn.q_proj.weight" has shape [32, 16], config.json makes it [32, 32]',
+    "an expert of another shape": '"model.layers.0.block_sparse_moe.experts.1.w2.weight" has shape [16, 40]',
+    "no number among the weights": '"model.layers.0.self_attn.k_proj.weight" holds NaN',
+    "whole numbers for weights": '"model.layers.0.self_attn.v_proj.weight" is stored as "i8"',
+    "one table with two contents": "should be the same numbers (tie_word_embeddings)",
+    "a pickle": '"pytorch_model.bin": models that `transformers` computes are opened from model.safetensors alone',
+    "a header that lies": "model.safetensors cannot be read",
+}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory):
+    """What each took, opened one after the other in a process of its own."""
+    there = tmp_path_factory.mktemp("hostile")
+    folder = made("mixtral", there / "mine")
+    command = [sys.executable, "-m", "tests.checkpoints.hostile_folders", str(folder), str(there)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_hostile_folder_is_refused_at_once(measured, name):
+    took = measured[name]
+    assert took["said"], "it opened"
+    assert "got out" not in took["said"]
+    assert NAMED.get(name, "") in took["said"], took["said"]
+    assert (
+        any(way in took["said"] for way in ("opy ", "Take ", "write it again")) or "needs config.json" in took["said"]
+    )
+    assert took["said"].isprintable()
+    assert took["seconds"] < 2
+    assert took["memory"] < 300
