@@ -67,3 +67,38 @@ def test_nothing_scrolls_at_1280_by_800_and_the_way_leads_to_the_path(open_tab):
     with tab.runs():
         page.get_by_role("link", name="Learn it step by step").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("The path")
+
+
+def test_a_box_shows_the_numbers_of_the_token_that_is_followed(open_tab):
+    page = open_tab("/?text=I+have+a+cat.").page
+    trace = load("zh-en").trace("I have a cat.")
+    page.locator(".vf-whole-decoder .vf-whole-token").nth(3).click()
+    inside = page.locator(".vf-whole-inside")
+    for token in (3, 2):  # another token of the stack, and the box is about that one
+        if token == 3:
+            page.locator(".vf-whole-decoder").get_by_role("button", name="Add & Norm").first.click()
+        else:
+            page.locator(".vf-whole-decoder .vf-whole-token").nth(token).click()
+        expect(inside).to_contain_text(f"The row of “{trace.tokens['decoder'][token].text}”: 256 numbers")
+        expect(inside).to_contain_text("The model computed the same row")
+        inside.locator("input").fill("5")
+        after = float(trace.residual("decoder.0.mid_self")[token, 5])
+        expect(inside).to_contain_text(f"= {after:.4f}".replace("-", "−"))
+
+
+def test_layers_and_heads_that_are_left_out_can_be_drawn(open_tab):
+    tab = open_tab("/?model=stories&text=The+cat+sat+on+the+mat")
+    page = tab.page
+    layers = page.locator(".vf-whole-number")
+    expect(layers).to_have_text(["Layer 0", "Layer 2", "Layer 4"])
+    with tab.runs():
+        page.get_by_label("Layers that are not drawn").last.select_option("3")
+    expect(layers).to_have_text(["Layer 0", "Layer 3", "Layer 4"])
+    title = page.locator(".vf-whole-glass > h3")
+    expect(title).to_contain_text("Decoder layer 3")
+    said = title.inner_text()
+    with tab.runs():
+        page.get_by_role("button", name="show all 8 heads").click()
+    expect(page.locator(".vf-whole-map")).to_have_count(4 + 8 + 4)
+    expect(title).to_have_text(said)
+    expect(page.get_by_role("button", name="all 8 heads →")).to_be_visible()  # the page that shows all of all layers

@@ -96,7 +96,8 @@ import streamlit as st
 from tests.components.test_whole_model_picture import picture
 from vizformer.components import whole_model_picture
 
-st.session_state.found = whole_model_picture.mount(picture(), key="picture")
+st.session_state.found = whole_model_picture.pressed("picture")
+whole_model_picture.mount(picture(), key="picture")
 """
 
 

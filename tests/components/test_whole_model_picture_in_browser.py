@@ -64,11 +64,23 @@ def test_a_lane_is_one_stop_of_the_keyboard(open_file):
     expect(page.locator(".vf-whole-glass h3")).to_have_text("Decoder layer 0, cross-attention, head 0")
 
 
-def test_a_box_says_what_it_is(open_file):
+def test_a_box_opens_in_the_glass_and_escape_leads_back(open_file):
     page = open_file(whole_model_picture.to_html(picture()))
-    page.get_by_role("button", name="Add & Norm").first.click()
-    expect(page.locator(".vf-whole-caption")).to_contain_text("residual connection")
-    expect(page.locator(".vf-whole-caption")).to_contain_text("mean 0 and variance 1")
+    box, glass = page.get_by_role("button", name="Add & Norm").first, page.locator(".vf-whole-glass")
+    size = page.locator(".vf-whole").bounding_box()
+    box.click()
+    expect(glass.locator(".vf-whole-inside h3")).to_have_text("Encoder layer 0: Add & Norm")
+    expect(glass.locator(".vf-whole-inside")).to_contain_text("residual connection")
+    expect(glass.locator(".vf-whole-inside")).to_contain_text("mean 0 and variance 1")
+    expect(glass.locator(".vf-whole-stage")).not_to_be_visible()
+    assert page.locator(".vf-whole").bounding_box() == size  # nothing moves for it
+    page.keyboard.press("Escape")
+    expect(glass.locator(".vf-whole-inside")).to_be_hidden()
+    expect(glass.locator(".vf-whole-stage")).to_be_visible()
+    expect(box).to_be_focused()
+    page.get_by_role("button", name="Feed-forward").nth(2).click()
+    page.get_by_role("button", name="Encoder layer 0, self-attention, head 0").click()
+    expect(glass.locator(".vf-whole-inside")).to_be_hidden()
 
 
 def test_steps_light_one_part_after_the_other(open_file):

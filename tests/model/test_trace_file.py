@@ -99,7 +99,7 @@ HOSTILE = {
         "encoder.1.self.q is missing",
     ),
     "no queries": (left_out("encoder.0.self.q"), "encoder.0.self.q is missing"),
-    "sinks, as it once had": (shaped("encoder.0.self.sinks", 4), "encoder.0.self.sinks belongs to attention of a kind"),
+    "sinks, as it once had": (shaped("encoder.0.self.sinks", 4), "encoder.0.self.sinks has the shape"),
     "no values": (left_out("decoder.2.cross.v"), "decoder.2.cross.v is missing"),
     "a mask without its reasons": (left_out("decoder.0.self.reason"), "decoder.0.self.reason is missing"),
     "no logits": (left_out("logits"), "logits is missing"),

@@ -1,8 +1,13 @@
 """A reader of English and one of Chinese, from page to page: the model and the sentence that they find there."""
 
+import re
+
 import pytest
 
+from tests.checkpoints import folders
 from tests.pages.test_source_language import one_way
+from vizformer.assets import bundled_models
+from vizformer.web.catalogue import server_folder
 from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH
 
 __all__ = ["one_way"]  # the fixture
@@ -67,3 +72,26 @@ def test_one_press_leads_out_of_a_sentence_that_the_model_does_not_read(open_app
     next(button for button in app.button if button.label == label).click().run()
     assert shown(app) == after
     assert not [button for button in app.button if button.key == "language.use"]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_every_model_of_the_list_says_in_five_words_what_it_does(open_app, tmp_path, monkeypatch, locale):
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    folders.gpt2(tmp_path / "writer")
+    folders.bert(tmp_path / "filler")
+    folders.bert(tmp_path / "headless", model="BertModel")
+    folders.marian(tmp_path / "translator")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text('{"model_type": "nobody"}')
+    said = dict(
+        option.split(": ") for option in open_app(locale=locale).selectbox(key="view.model").options if ":" in option
+    )
+    assert set(bundled_models()) | {"writer", "filler", "headless", "translator"} <= set(said)
+    assert "broken" not in said
+    assert len(set(said.values())) == len(said)
+    assert all(len(words.split()) <= 5 for words in said.values())
+    if locale == "en-US":
+        assert said["headless"] == "turns tokens into vectors"
+        assert said["zh-en"] == "translates Chinese and English"
+    else:
+        assert all(1 < len(re.findall("[一-鿿]", words)) <= 12 for words in said.values())

@@ -85,7 +85,10 @@ def test_a_folder_opens_by_its_path_on_every_page(open_app, visit, written, loca
     model = link(app)
     assert re.fullmatch("path/[0-9a-f]{12}", model)
     assert str(app.selectbox(key="view.model").value) == model
-    assert "tiny-gpt2" in app.selectbox(key="view.model").options
+    assert (
+        "tiny-gpt2: " + {"en-US": "continues a text", "zh-CN": "续写文本"}[locale]
+        in app.selectbox(key="view.model").options
+    )
     assert "secret-place" not in said(app)
     app.query_params["text"] = TEXT
     app.switch_page(ATTENTION).run()
@@ -93,7 +96,7 @@ def test_a_folder_opens_by_its_path_on_every_page(open_app, visit, written, loca
     assert str(app.selectbox(key="view.model").value) == model
     other = open_app(ATTENTION, locale=locale, model=model, text=TEXT)  # another session of this computer
     assert not other.error
-    assert "tiny-gpt2" in other.selectbox(key="view.model").options
+    assert any(one.startswith("tiny-gpt2: ") for one in other.selectbox(key="view.model").options)
     assert "secret-place" not in said(other)
 
 

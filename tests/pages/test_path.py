@@ -18,20 +18,22 @@ from tests.test_words import leaves
 from vizformer.assets import asset
 from vizformer.checkpoints import save
 from vizformer.components import stations as component
-from vizformer.components.stations import Ask, Bars, Box, Grid, Show, Station, Turn
+from vizformer.components.stations import Ask, Bars, Box, Chips, Grid, Show, Station, Turn
 from vizformer.exercises.folder import NOTEBOOK, contents
 from vizformer.exercises.path import TASKS, exercise
 from vizformer.explain.block_rows import find_block
+from vizformer.text.scripts import HAN, LATIN, script
 from vizformer.web.catalogue import server_folder, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import minutes, stations
+from vizformer.web.widgets import source_language
 from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.widgets.whole_model.model_drawing import boxes
-from vizformer.web.words import i18n, lesson_words
+from vizformer.web.words import i18n, labels, lesson_words
 from vizformer.web.words.terms import unmarked
 
 PAGE = "pages/learn/path.py"
@@ -50,7 +52,8 @@ def walked(case: tuple[str, str]) -> tuple[Station, ...]:
 
 def drawing(case: tuple[str, str]) -> list[Box]:
     about = sentence.Sentence(subject(*case))
-    return boxes(about.subject.config, {one.name for one in walked(case)}, beside.inside(about))
+    wanted = ("attention", "mask", "cross", "layer")
+    return boxes(about.subject.config, {one.name for one in walked(case)}, beside.inside(about, wanted))
 
 
 def drawn(app) -> dict[str, Any]:
@@ -160,7 +163,7 @@ def test_what_is_right_is_the_models_own() -> None:
     assert answered("query")[1] == tokens[int(weights.argmax())]
     crossed = about.found.cross
     weights = trace[f"decoder.{crossed.layer}.cross"].pattern(crossed.head)[crossed.query]
-    assert answered("cross")[1] == tokens[int(weights.argmax())]
+    assert answered("cross")[1] == f"{tokens[int(weights.argmax())]} (cat)"  # glossed, who reads English
     assert answered("tokens")[1] == str(len(tokens))
     place = len(trace.tokens["decoder"]) // 2
     assert answered("machine")[1] == checkpoint.tokenizer.tokens([int(trace.logits[place].argmax())])[0].text
@@ -180,6 +183,94 @@ def test_what_is_right_is_the_models_own() -> None:
         for option in ask.options
     }
     assert max(cosines, key=cosines.get) == right
+
+
+OWN = [
+    *(
+        ("en", text)
+        for text in ("I have a cat.", "The cat sat on the mat.", "The dog was tired, so it went to", "Cat!")
+    ),
+    ("en", "The animal didn't cross the street because it was too tired."),
+    *(
+        ("zh_CN", text)
+        for text in ("我有一只猫。", "我爱北京的春天。", "小明把苹果放在桌上，然后吃掉了它。", "今天天气")
+    ),
+]
+
+
+def speak(monkeypatch, code: str) -> None:
+    for module in (lesson_words, stations, i18n, source_language):
+        monkeypatch.setattr(module, "language", lambda: code)
+
+
+@pytest.mark.parametrize(("code", "text"), OWN)
+def test_a_reader_is_asked_for_words_of_their_own_language(monkeypatch, code: str, text: str) -> None:
+    speak(monkeypatch, code)
+    own, other = (LATIN, HAN) if code == "en" else (HAN, LATIN)
+    found = {one.name: one for one in walked(("zh-en", text))}
+    assert list(found) == [one.name for one in walked(CHINESE)]
+    for name in ("machine", "mask", "writing", "loss", "rows"):
+        for step in found[name].steps:
+            if not isinstance(step, Ask):
+                continue
+            chips = [word for part in step.frame if isinstance(part, Chips) for word in part.names]
+            words = [option.text for option in step.options] if name in ("machine", "rows") else []
+            asked_for = re.findall("“(.+?)”", step.words)
+            assert not [
+                word for word in (*words, *chips, *asked_for) if script(word) == other and word[0] not in "<⟨"
+            ], name
+            assert name != "machine" or any(script(word) == own for word in (*words, *asked_for))
+        assert name == "rows" or text in found[name].about
+    [asked_for] = [step for step in found["cross"].steps if isinstance(step, Ask)]
+    assert script(re.findall("“(.+?)”", asked_for.words)[0] if code == "en" else asked_for.words) == own
+    assert {"en": "“I have a cat.”", "zh_CN": "“我有一只猫。”"}[code] in found["cross"].about
+    assert {name for name, one in found.items() if one.about} == {"machine", "mask", "cross", "writing", "loss"}
+
+
+@pytest.mark.parametrize(("code", "text"), OWN)
+def test_what_is_right_of_a_readers_own_language_is_what_that_model_computes(monkeypatch, code: str, text: str) -> None:
+    speak(monkeypatch, code)
+    model, translator = load("stories"), load("zh-en")
+    trace = model.trace(text)
+    tokens = trace.tokens["decoder"]
+    words = [i for i, token in enumerate(tokens) if not token.special and any(map(str.isalnum, token.text))]
+    at = len(tokens) - 1
+    if words[-1] < at:
+        at = next(i for i in words if tokens[i].word == tokens[words[-1]].word) - 1
+    case = ("zh-en", text)
+    probability = trace.logits[at].double().softmax(-1)
+    best = model.tokenizer.tokens([int(probability.argmax())])[0].text
+    ask, right = answered("machine", case)
+    assert right == best
+    assert [token.text for token in tokens[: at + 1]] == [*ask.frame[-1].names]
+    assert f"“{best}”" in answered("writing", case)[0].words
+    assert labels.percent(float(probability.max())) in answered("writing", case)[0].words
+    losses = [-float(trace.logits[i].double().log_softmax(-1)[token.id]) for i, token in enumerate(tokens[1:16])]
+    [said] = [one for one in walked(case) if one.name == "loss"]
+    np.testing.assert_allclose(said.steps[0].frame[0].values[: len(losses)], losses, atol=1e-5)
+    source, target = ("我有一只猫。", "I have a cat.") if code == "en" else ("I have a cat.", "我有一只猫。")
+    crossed = translator.trace(source, target=target)
+    about = sentence.Sentence(Subject(ModelRef("bundled", "zh-en"), source, target)).found.cross
+    weights = crossed[f"decoder.{about.layer}.cross"].pattern(about.head)[about.query]
+    assert answered("cross", case)[1].startswith(crossed.tokens["encoder"][int(weights.argmax())].text)
+
+
+def test_what_is_inside_the_mask_and_cross_attention_is_that_of_their_stations(monkeypatch) -> None:
+    speak(monkeypatch, "en")
+    about = sentence.Sentence(subject("zh-en", "I have a cat."))
+    opened = {box.station: box.inside for box in stations.drawn_model(about, stations.all_stations(about))}
+    keys = {name: {name for step in opened[name] for name in step.grid.columns} for name in ("mask", "cross")}
+    assert {"have", "cat"} <= keys["mask"]
+    assert {"有", "猫"} <= keys["cross"]
+
+
+@pytest.mark.parametrize(("code", "model", "text"), [
+    ("en", "zh-en", "我有一只猫。"), ("zh_CN", "zh-en", "I have a cat."), ("en", "stories", "I have a cat."),
+    ("en", "cloze", "I have a cat."), ("en", "zh-en", "У меня есть кошка."),
+])  # fmt: skip
+def test_what_a_reader_chose_otherwise_is_what_every_station_is_about(monkeypatch, code, model, text) -> None:
+    speak(monkeypatch, code)
+    assert {one.about for one in walked((model, text))} == {""}
 
 
 def test_the_temperature_and_the_loss_are_those_of_the_pictures() -> None:

@@ -57,11 +57,11 @@ def test_a_path_typed_on_side_by_side_is_the_second_model_and_the_first_stays(op
     assert link(app) == first
     assert others(app).startswith("path/")
     assert others(app) != first
-    assert app.selectbox(key="side_by_side.model").options.count("tuned") == 1
+    assert app.selectbox(key="side_by_side.model").options.count("tuned: continues a text") == 1
     assert not box_is_there(app)
     assert any("Layer " in one.value for one in app.subheader)
     app.switch_page(REPORT).run()  # opened once, it stands in the list of every page
-    assert "tuned" in app.selectbox(key="view.model").options
+    assert "tuned: continues a text" in app.selectbox(key="view.model").options
     assert {one.name for one in recents.opened()} == {str(base), str(tuned)}
 
 
@@ -75,7 +75,9 @@ def test_the_box_of_model_report_opens_beside_a_reader_s_model(open_app, visit, 
     assert not app.error
     assert link(app) == first
     assert others(app).startswith("path/")
-    assert app.selectbox(key="side_by_side.model").options.count("tuned") == 1  # it went to Side by side
+    assert (
+        app.selectbox(key="side_by_side.model").options.count("tuned: continues a text") == 1
+    )  # it went to Side by side
     assert not [
         box for box in open_app(REPORT).checkbox if box.key == "opening.beside"
     ]  # of a bundled model there is none

@@ -125,6 +125,22 @@ def test_a_press_leads_to_what_takes_it_apart(open_app, does, title, link):
     assert link.items() <= said_by(app).items()
 
 
+def test_a_layer_and_all_heads_of_one_are_drawn_when_asked_for(open_app):
+    app = open_app(PAGE, model="stories", text="The cat sat on the mat")
+
+    def maps() -> list[tuple[int, int]]:
+        return [(one["layer"], len(one["heads"])) for one in drawn(app)["lanes"][0]["maps"]]
+
+    assert maps() == [(0, 4), (2, 4), (4, 4)]
+    app = press(app, "layer", layer=3)
+    assert maps() == [(0, 4), (3, 4), (4, 4)]
+    app.session_state["picture"] = {"selected": {"does": "all", "kind": "decoder", "layer": 3, "seq": 2.0}}
+    app = app.run()
+    assert maps() == [(0, 4), (3, 8), (4, 4)]
+    app = app.selectbox(key="view.model").set_value(ModelRef("bundled", "cloze")).run()
+    assert maps() == [(0, 4), (2, 4), (3, 4)]  # of another model nothing was asked for
+
+
 def test_models_that_lack_something(open_app, tmp_path, monkeypatch):
     made.t5(tmp_path / "headless-t5", model="T5Model")
     made.bert(tmp_path / "headless", model="BertModel")

@@ -1,4 +1,6 @@
-"""The heads of a long text as files: the library's numbers, at addresses that nobody can guess."""
+"""Heads and boxes of a text as files: the library's numbers, at addresses that nobody can guess."""
+
+import json
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 
 from vizformer.analysis import TraceHeads, TraceNumbers, head_overview
+from vizformer.analysis.attribution.box_numbers import numbers_of_box
+from vizformer.analysis.attribution.picture_numbers import CELLS
 from vizformer.components.small_maps import pools, shades
 from vizformer.web.catalogue import head_files
 from vizformer.web.catalogue import subject as subjects
@@ -84,6 +88,8 @@ def test_an_address_alone_starts_no_forward(monkeypatch: pytest.MonkeyPatch) -> 
         head_files.head_file(name, 0, 0)
     with pytest.raises(GoneError):
         head_files.layer_file(name, 0)
+    with pytest.raises(GoneError):
+        head_files.box_file(name, "norm", 0, 0)
     assert not subjects.trace.holds(TEXT)
     _ = TEXT.trace
     assert head_files.head_file(name, 0, 0)
@@ -101,6 +107,17 @@ def test_the_texts_of_addresses_take_bounded_room(monkeypatch: pytest.MonkeyPatc
     assert offers.bytes < 100_000
 
 
+@pytest.mark.parametrize(("box", "kind"), [("embedding", "encoder"), ("norm", "cross"), ("output", "decoder")])
+def test_a_box_comes_as_the_library_has_it(box: str, kind: str) -> None:
+    found = json.loads(head_files.box_file(offered(PAIR, kind), box, 1, 2))
+    wanted = numbers_of_box(PAIR.checkpoint, PAIR.trace, box, kind, 1, 2)
+    assert found["proof"] == {"difference": wanted.proof.difference, "holds": True}
+    for sent, one in zip(found["vectors"], wanted.vectors, strict=True):
+        assert (sent["name"], sent["count"], sent["names"]) == (one.name, len(one.values), list(one.names))
+        assert sent["cells"] == one.values[one.first : one.first + CELLS].tolist()
+        assert sent["written"] == list(one.written)
+
+
 @pytest.mark.parametrize("base", ["", "/models/viz"])
 def test_the_routes_answer_below_the_server_s_own_path(monkeypatch: pytest.MonkeyPatch, base: str) -> None:
     monkeypatch.setattr(head_routes, "base", lambda: base)
@@ -112,7 +129,16 @@ def test_the_routes_answer_below_the_server_s_own_path(monkeypatch: pytest.Monke
     assert answer.content == head_files.head_file(name, 1, 2)
     assert "immutable" in answer.headers["cache-control"]
     assert client.get(f"{address}/1").content == head_files.layer_file(name, 1)
-    for place in (f"{address}/99", f"{address}/1/99", f"{base}/{head_files.PLACE}/{'0' * 40}/0/0"):
+    box = client.get(f"{address}/feedforward/1/2")
+    assert box.content == head_files.box_file(name, "feedforward", 1, 2)
+    for place in (
+        f"{address}/feedforward/99/0",
+        f"{address}/norm/1/999",
+        f"{address}/nothing/1/2",
+        f"{address}/99",
+        f"{address}/1/99",
+        f"{base}/{head_files.PLACE}/{'0' * 40}/0/0",
+    ):
         gone = client.get(place)
         assert (gone.status_code, gone.content, gone.headers["cache-control"]) == (410, b"", "no-store")
     assert client.get(f"{address}/1/-1").status_code == 404

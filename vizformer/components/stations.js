@@ -42,6 +42,7 @@ class Stations {
     this.line = element("ol", "vf-stations-line");
     this.head = element("h3", "vf-title");
     this.second = element("span", "vf-stations-second");
+    this.about = element("span", "vf-caption");
     this.words = element("p", "vf-stations-words");
     this.words.setAttribute("aria-live", "polite");
     this.asked = element("div", "vf-stations-asked");
@@ -54,7 +55,7 @@ class Stations {
     this.place = element("span", "vf-caption");
     this.time = element("span", "vf-caption vf-stations-clock");
     const top = element("div", "vf-bar");
-    top.append(this.head, this.second);
+    top.append(this.head, this.about, this.second);
     const bar = element("div", "vf-bar vf-stations-bar");
     bar.append(this.back, this.next, this.place, this.time);
     this.main = element("div", "vf-stations-main");
@@ -166,6 +167,7 @@ class Stations {
     writeKept(this.kept);
     this.drawLine();
     this.head.textContent = `${this.station + 1} · ${here.title}`;
+    this.about.textContent = here.about;
     const inside = this.data.model.find((part) => part.station === here.name && isOpened(part, here.name));
     drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, here.exercises, this.kept, here.name, words,
       { deeper: () => this.tell(true), open: (box) => this.open(box), build: (one) => this.build(one) });

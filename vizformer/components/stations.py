@@ -166,6 +166,7 @@ class Station:
     deeper: Deeper | None = None
     minutes: float = 0
     exercises: Sequence[Exercise] = ()  # what of it the reader builds herself; not counted in the minutes
+    about: str = ""  # the model and the sentence that it is about, where they are not those of the path
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ def pack(
             {
                 "name": station.name,
                 "title": station.title,
+                "about": station.about,
                 "deeper": station.deeper and asdict(station.deeper),
                 "minutes": station.minutes,
                 "exercises": [asdict(one) for one in station.exercises],

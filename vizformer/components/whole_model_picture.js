@@ -5,19 +5,21 @@
 import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
-import { paint, weightStep } from "./js/head_image.js";
-import { drawCandidates } from "./js/next_token.js";
+import { BoxInside } from "./js/box_inside.js";
+import { boxName, placeOf } from "./js/box_places.js";
+import { hiddenLayers } from "./js/hidden_layers.js";
+import { laneButton, rove, stepInLane } from "./js/lane_keys.js";
+import { drawCandidates, drawWritten } from "./js/next_token.js";
 import { PictureBar } from "./js/picture_bar.js";
-import { readPicture } from "./js/picture_maps.js";
+import { CROWDED, drawStrip, headButtons, tokenButton } from "./js/picture_buttons.js";
+import { readPicture, sameHead } from "./js/picture_maps.js";
 import { ReadingGlass } from "./js/reading_glass.js";
-import { fill, visible } from "./js/text.js";
+import { fill } from "./js/text.js";
 
 /** @import { Component, Theme } from "./js/types.d.ts" */
-/** @import { PictureMaps, SentPicture } from "./js/picture_types.d.ts" */
+/** @import { BoxOf, BoxPlace, PictureMaps, SentPicture } from "./js/picture_types.d.ts" */
 
-const ROW = 30;  // px, of a lane that is not crowded
-const LONG = 18;  // characters of a line of what was written
-const CROWDED = 12;  // tokens of a lane from which on they stand in several columns
+const DOWN = 4;  // maps, one below the other in a model of one stack, before they stand in more columns
 
 class WholeModelPicture {
   /** @type {SentPicture} */ data;
@@ -37,6 +39,8 @@ class WholeModelPicture {
   bars = element("div", "vf-whole-bars");
   wrote = false;  // what comes next is the answer to a token that was written
   row = 0;
+  /** @type {number | undefined} */ wanted;  // the layer that the server was asked for
+  /** @type {(() => BoxPlace) | null} */ place = null;  // of the box that is open
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -47,9 +51,10 @@ class WholeModelPicture {
     this.next = element("section", "vf-whole-next");
     this.glass = new ReadingGlass({
       pick: (query, key) => this.look(this.at, this.head, query, key),
-      heads: () => this.tell("heads"),
+      heads: () => this.tell(this.maps[this.at].heads.length < this.maps[this.at].n_heads ? "all" : "heads"),
       close: () => this.close_sheet(),
     });
+    this.inside = new BoxInside({ close: () => this.close_box(), lesson: (name) => this.tell(name) });
     this.bar = new PictureBar();
     this.root.append(this.written, this.lanes, this.glass.root, this.next, this.bar.root);
     this.root.addEventListener("pointerdown", () => this.bar.stop());
@@ -61,9 +66,14 @@ class WholeModelPicture {
   update(component) {
     const { data, setStateValue } = component;
     const before = this.data?.made;
+    const [was, head] = [this.maps[this.at], this.maps[this.at]?.heads[this.head]];
     Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
     Object.assign(this, readPicture(data));
-    if (before !== data.made) {
+    if (before === data.made) {
+      const found = sameHead(this.maps, was, head, this.wanted);
+      Object.assign(this, found, { wanted: undefined });
+      if (!found.same) [, this.looked] = this.strongest(this.maps[found.at], found.head, this.query);
+    } else {
       [this.at, this.head, this.query, this.looked] = data.look;
       this.row = this.maps[this.at].lane === data.lanes.length - 1 ? this.query : data.lanes[data.lanes.length - 1].tokens.length - 1;
     }
@@ -76,6 +86,12 @@ class WholeModelPicture {
     this.wrote = false;
     this.root.dataset.made = data.made;
     if (!data.static) this.bar.begin();
+  }
+
+  /** @param {number} layer */
+  ask_for(layer) {
+    this.wanted = layer;
+    this.tell("layer", { layer });
   }
 
   build() {
@@ -92,23 +108,16 @@ class WholeModelPicture {
       box.setAttribute("aria-label", title.textContent ?? "");
       const tokens = element("div", "vf-whole-tokens");
       tokens.classList.toggle("vf-whole-crowded", lane.tokens.length > CROWDED);
-      this.tokens.push(lane.tokens.map((token, i) => {
-        const button = this.button("vf-whole-token", visible(token), () => this.choose(at, i));
-        button.title = visible(token);
-        return button;
-      }));
+      this.tokens.push(lane.tokens.map((token, i) => tokenButton(token, () => this.choose(at, i))));
       tokens.append(...this.tokens[at]);
       if (lane.count > lane.tokens.length) tokens.append(element("span", "vf-whole-more", `+ ${lane.count - lane.tokens.length}`));
       const rows = element("div", "vf-whole-rows");
       for (const name of lane.added ? ["embedding", "positions"] : ["embedding"]) {
         if (name === "positions") rows.append(element("span", "vf-whole-plus", "+"));
         const column = element("div", "vf-whole-strip");
-        const start = strip;
+        const picture = drawStrip(lane, this.theme, this.strips, strip);
         strip += lane.tokens.length * lane.cells;
-        const picture = paint(lane.tokens.length, lane.cells, (i) => this.theme.scores[this.strips[start + i]]);
-        picture.setAttribute("aria-hidden", "true");
-        if (lane.tokens.length <= CROWDED) picture.style.maxHeight = `${lane.tokens.length * ROW}px`;
-        column.append(this.box(name), picture);
+        column.append(this.box(name, { lane: at }), picture);
         rows.append(column);
         this.stages.push(column);
       }
@@ -118,7 +127,7 @@ class WholeModelPicture {
       const numbers = [...new Set(own.map((one) => one.layer))];
       numbers.forEach((layer, i) => {
         const gap = i ? layer - numbers[i - 1] - 1 : 0;
-        if (gap) layers.append(element("span", "vf-whole-more", fill(words.more, { count: gap })));
+        if (gap) layers.append(hiddenLayers(words, layer - gap, layer, this.send && !data.static ? (one) => this.ask_for(one) : null));
         layers.append(this.layer(layer, own.filter((one) => one.layer === layer)));
       });
       box.append(title, tokens, rows, layers);
@@ -130,12 +139,13 @@ class WholeModelPicture {
       return [box];
     }));
     this.build_next();
-    this.bar.build(data, this.stages, this.send && !data.static ? (name) => this.tell(name) : null);
+    this.bar.build(data, this.stages);
   }
 
   /** @param {number} layer @param {PictureMaps[]} kinds */
   layer(layer, kinds) {
     const { words, norm_order: order } = this.data;
+    const [{ lane }] = kinds;
     const box = element("div", "vf-whole-layer");
     const heads = element("div", "vf-whole-kinds");
     for (const maps of kinds) {
@@ -143,56 +153,65 @@ class WholeModelPicture {
       const group = element("div", `vf-whole-kind vf-whole-of-${maps.kind}`);
       const name = words[{ encoder: "self", decoder: "masked_self", cross: "cross" }[maps.kind]];
       const grid = element("div", "vf-whole-maps");
-      this.buttons[at] = maps.heads.map((head, i) => {
-        const [rows, columns] = [maps.queries.length, maps.keys.length];
-        const picture = paint(rows, columns, (cell) => {
-          const [query, key] = [Math.floor(cell / columns), cell % columns];
-          return maps.reasonAt(query, key) ? 0 : this.theme.weights[weightStep(maps.weightAt(i, query, key))];
-        });
-        const button = this.button("vf-whole-map", "", () => {
-          this.look(at, i, ...this.strongest(maps, i, this.query));
-          this.open_sheet(button);
-        });
-        button.setAttribute("aria-label", fill(words[`title_${maps.kind}`], { layer, head }));
-        button.title = button.getAttribute("aria-label") ?? "";
-        button.append(picture);
-        return button;
+      this.buttons[at] = headButtons(maps, this.theme, words, (i, button) => {
+        this.place = null;
+        this.look(at, i, ...this.strongest(maps, i, this.query));
+        this.open_sheet(button);
       });
+      const across = this.data.lanes.length > 1 ? Math.sqrt(maps.heads.length) : maps.heads.length / DOWN;
+      grid.style.setProperty("--across", String(Math.max(2, Math.ceil(across))));
       grid.append(...this.buttons[at]);
       group.append(element("div", "vf-whole-name", name), grid);
-      if (order !== "none") group.append(this.box("norm"));
+      if (order !== "none") group.append(this.box("norm", { lane: maps.lane, kind: maps.kind, layer }));
       heads.append(group);
     }
-    box.append(element("div", "vf-whole-number", fill(words.layer, { layer })), heads, this.box("feedforward"));
-    if (order !== "none") box.append(this.box("norm"));
+    box.append(element("div", "vf-whole-number", fill(words.layer, { layer })), heads, this.box("feedforward", { lane, layer }));
+    if (order !== "none") box.append(this.box("norm", { lane, layer, last: true }));
     box.append(...["attention", "network"].map((around) => element("i", `vf-whole-residual vf-whole-around-${around}`)));
     this.stages.push(box);
     return box;
   }
 
-  /** @param {string} className @param {string} text @param {() => void} action */
-  button(className, text, action) {
-    const button = element("button", className, text);
-    button.type = "button";
-    button.tabIndex = -1;
-    button.onclick = action;
+  // A box without heads: pressed, it opens in the glass, with the numbers of the row that is followed.
+  /** @param {string} name @param {BoxOf} of */
+  box(name, of) {
+    const said = boxName(this.data, name);
+    const button = laneButton(`vf-whole-box vf-whole-${name}`, said, () => {
+      this.place = () => placeOf(this.data, name, of, this.row_of(of.lane));
+      this.show_box();
+      this.open_sheet(button);
+      this.inside.zoom(button);
+    });
+    button.dataset.box = name;
     return button;
   }
 
-  // A box without heads: pressed, it says what it does.
-  /** @param {string} name */
-  box(name) {
-    const { words, lanes } = this.data;
-    const here = name === "output" && lanes.length === 1 && lanes[0].stack === "encoder";
-    const button = this.button(`vf-whole-box vf-whole-${name}`, words[here ? "output_here" : name], () => this.bar.say(name));
-    button.dataset.box = name;
-    return button;
+  show_box() {
+    const { data, place } = this;
+    this.glass.root.classList.toggle("vf-whole-boxed", place !== null);
+    if (!place) return void this.inside.close();
+    this.glass.root.append(this.inside.root);
+    void this.inside.open(place(), data.words, this.theme, Boolean(this.send) && !data.static);
+  }
+
+  close_box() {
+    this.place = null;
+    this.show_box();
+    this.close_sheet();
+  }
+
+  // The row of a stack that is followed: the one that looks, or is looked at.
+  /** @param {number} lane */
+  row_of(lane) {
+    const here = this.maps[this.at];
+    if (here.lane === lane) return this.query;
+    return lane === this.data.lanes.length - 1 ? this.row : here.kind === "cross" ? this.looked : 0;
   }
 
   build_next() {
     const { words, candidates } = this.data;
     this.next.hidden = candidates.length === 0;
-    this.next.replaceChildren(this.box("output"), this.bars);
+    this.next.replaceChildren(this.box("output", { lane: this.data.lanes.length - 1 }), this.bars);
     for (const button of this.next.querySelectorAll("button")) button.tabIndex = 0;
     this.next.setAttribute("aria-label", words.output);
     if (candidates.length) this.stages.push(this.next);
@@ -239,31 +258,16 @@ class WholeModelPicture {
     }
     const picture = this.buttons[at][head].querySelector("canvas");
     if (picture) this.glass.show({ maps: maps[at], head, query, key }, picture, data.words);
-    this.rove(this.buttons[at][head]);
+    if (!this.place) rove(this.lanes, this.buttons[at][head]);
+    this.show_box();
     this.draw_next();
   }
 
-  // Each lane is one stop of the Tab key; the arrow keys go on from there.
-  /** @param {HTMLElement} [chosen] */
-  rove(chosen) {
-    for (const lane of this.lanes.querySelectorAll(".vf-whole-lane")) {
-      const buttons = [...lane.querySelectorAll("button")];
-      const one = buttons.find((button) => button === chosen) ?? buttons.find((button) => button.tabIndex === 0) ?? buttons[0];
-      for (const button of buttons) button.tabIndex = button === one ? 0 : -1;
-    }
-  }
-
   draw_next() {
-    const { words, candidates, lanes, written } = this.data;
+    const { words, candidates } = this.data;
     const row = Math.min(this.row, candidates.length - 1);
     drawCandidates(this.bars, candidates[row] ?? [], words, this.send ? (token) => this.tell("write", { row, token }) : null);
-    const shown = lanes.length > 1 ? written : candidates[row]?.length ? [lanes[0].tokens[row], candidates[row][0][0]] : [];
-    this.written.replaceChildren(...(lanes.length > 1 ? [] : shown.length ? [`${visible(shown[0])} → `, element("mark", "", visible(shown[1]))] : []));
-    if (lanes.length > 1) {
-      this.written.append(...written.map((text, i) => (i === this.row ? element("mark", "", text) : text)));
-      if (lanes[1].count > lanes[1].tokens.length) this.written.append(" …");
-    }
-    this.written.classList.toggle("vf-whole-long", written.join("").length > LONG);
+    drawWritten(this.written, this.data, this.row, row);
   }
 
   /** @param {string} does @param {Record<string, number>} [more] */
@@ -291,21 +295,12 @@ class WholeModelPicture {
     if (isShortcut(event)) return;
     this.bar.stop();
     if (event.key === "Escape") {
-      if (!this.glass.proof.hidden) this.glass.fold();
+      if (this.place) this.close_box();
+      else if (!this.glass.proof.hidden) this.glass.fold();
       else this.close_sheet();
       return;
     }
-    const lane = event.target instanceof Element ? event.target.closest(".vf-whole-lane") : null;
-    /** @type {Record<string, number>} */
-    const steps = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
-    if (!lane || !(event.key in steps)) return;
-    const buttons = [...lane.querySelectorAll("button")];
-    const to = buttons[buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target)) + steps[event.key]];
-    if (to) {
-      this.rove(to);
-      to.focus();
-    }
-    event.preventDefault();
+    stepInLane(event, this.lanes);
   }
 
   close() {

@@ -1,10 +1,11 @@
 """The whole model as one picture of one forward: lanes of tokens, rows and maps of heads; a reading glass; the next token.
 
-    press = mount(Picture(...), key="picture")     # what was pressed just now that a page has to answer, or None
+    press = pressed("picture")                     # what was pressed just now that a page has to answer, or None
+    mount(Picture(...), key="picture")
     to_html(Picture(...))                          # the same, as a file
 
 Heads, queries and keys are chosen, and weights proved, in the browser: the server hears of a token that is to be written,
-and of ways to other pages, and of nothing else.
+of layers and heads that are not drawn, and of ways to other pages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,8 @@ ENGLISH: Mapping[str, str] = words_of(__file__)
 
 _COMPONENT = _mount.Component("whole_model_picture", ENGLISH)
 
-DOES = ("write", "heads", "embedding", "positions", "norm", "feedforward", "output")
-"""What a press may ask of the page: a token to write, all heads of a kind, or more of a box."""
+DOES = ("write", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
+"""What a press may ask of the page: to write a token, to draw a layer or all heads of one, or to show more elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,16 @@ class Press:
     token: int = 0
 
 
-def mount(picture: Picture, *, key: str) -> Press | None:
-    """Shows the picture on a Streamlit page; what was pressed that the page answers, once; else None."""
-    import streamlit as st
-
+def mount(picture: Picture, *, key: str) -> None:
+    """Shows the picture on a Streamlit page."""
     data, columns = _data(picture)
     _COMPONENT.mount(data, columns, key=key)
+
+
+def pressed(key: str) -> Press | None:
+    """What was pressed that the page answers, once; else None."""
+    import streamlit as st
+
     heard = f"_heard of {key}"
     press, seq = _pressed(_mount.reported(key).get("selected"))
     if press is None or seq == st.session_state.get(heard):

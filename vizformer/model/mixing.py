@@ -54,9 +54,18 @@ class Scoring:
         return soft_cap(scores, self.cap)
 
 
-def weights_of(scores: Float[Tensor, "*b n_q n_k"]) -> Float[Tensor, "*b n_q n_k"]:
-    """softmax of the scores with all that is added to them; a row whose every key is blocked gives 0."""
-    return torch.softmax(scores, dim=-1).nan_to_num(0.0)
+def weights_of(
+    scores: Float[Tensor, "*b n_q n_k"], sinks: Float[Tensor, "*b #n_q"] | None = None
+) -> Float[Tensor, "*b n_q n_k"]:
+    """softmax of the scores with all that is added to them; a row whose every key is blocked gives 0.
+
+    With sinks each row has one more score, whose share of 1 goes to no key.
+    Source: OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", section 2.1.
+    """
+    if sinks is None:
+        return torch.softmax(scores, dim=-1).nan_to_num(0.0)
+    column = sinks.to(scores)[..., None].expand(*scores.shape[:-1], 1)
+    return torch.softmax(torch.cat([scores, column], -1), dim=-1)[..., :-1].nan_to_num(0.0)
 
 
 def mix(
@@ -65,6 +74,7 @@ def mix(
     v: Float[Tensor, "b h_kv n_k d_value"],
     bias: Tensor | None,
     scoring: Scoring,
+    sinks: Float[Tensor, "b h #n_q"] | None = None,
 ) -> Float[Tensor, "b h n_q d_value"]:
     """softmax(scores + bias) v in every head, the scores made of q k^T as `scoring` says.
 
@@ -72,11 +82,11 @@ def mix(
     Half precision is left inside, as the fused call does.
     """
     group = q.shape[1] // k.shape[1]
-    if scoring.is_product:
+    if scoring.is_product and sinks is None:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scoring.scale, enable_gqa=group > 1)
     wide = [t if t.dtype == torch.float64 else t.float() for t in (q, k, v)]
     if group > 1:
         wide[1:] = [t.repeat_interleave(group, dim=1) for t in wide[1:]]
     scores = scoring.bent(wide[0] @ wide[1].mT * scoring.scale)  # [b, h, n_q, n_k]
-    weights = weights_of(scores if bias is None else scores + bias)
+    weights = weights_of(scores if bias is None else scores + bias, sinks)
     return (weights @ wide[2]).to(v.dtype)

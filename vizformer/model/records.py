@@ -39,6 +39,10 @@ class AttentionRecord:
         position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as of the `Trace`.
+        sinks: one more score of each row, [n_heads, n_q or 1], whose share of 1 goes to no key; None: there is none.
+            Recorded models alone have them.
+        scored: False of a recorded model whose weights are no softmax of scaled products: the position bias is then the
+            logarithm of the weights, and q and k are zeros.
     """
 
     site: str
@@ -51,6 +55,8 @@ class AttentionRecord:
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     assumed: tuple[str, ...] = ()
+    sinks: Float[Tensor, "n_heads _q"] | None = None
+    scored: bool = True
 
     def __repr__(self) -> str:
         n_q, n_k = self.q.shape[1], self.k.shape[1]
@@ -75,9 +81,14 @@ class AttentionRecord:
         Of half precision in float32, here and in what follows: so the fused kernels have it inside.
 
         Raises:
-            TraceError: no such head.
+            TraceError: no such head, or not `scored`.
         """
         self.check(head)
+        if not self.scored:
+            raise TraceError(
+                "The map at {site} is no softmax of scaled products alone: it has weights, but no scores.",
+                site=self.site,
+            )
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
@@ -88,10 +99,15 @@ class AttentionRecord:
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """The attention weights of one head: each row sums to 1 (or is 0 where all is blocked)."""
-        scores = self.scores(head)
+        if self.scored:
+            scores = self.scores(head)
+        else:
+            self.check(head)
+            assert self.position_bias is not None
+            scores = self.position_bias[head]
         if self.bias is not None:
             scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
-        return weights_of(scores)  # [n_q, n_k]
+        return weights_of(scores, None if self.sinks is None else self.sinks[head])  # [n_q, n_k]
 
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
@@ -100,7 +116,8 @@ class AttentionRecord:
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
-        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring)[0, 0]
+        sinks = None if self.sinks is None else self.sinks[None, q]
+        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring, sinks)[0, 0]
 
     def of_queries(self, first: int, end: int) -> "AttentionRecord":
         """The same call of some queries only, first <= query < end."""
@@ -114,8 +131,14 @@ class AttentionRecord:
             bias=rows(self.bias),
             reason_map=rows(self.reason_map),
             position_bias=rows(self.position_bias),
+            sinks=rows(self.sinks),
             tokens=(self.tokens[0][first:end], self.tokens[1]),
         )
+
+    @property
+    def weighs_plainly(self) -> bool:
+        """Whether the weights are the softmax of the scores, with the position bias and the mask, and nothing else."""
+        return self.scored and self.sinks is None
 
     def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
         """What the mask adds to the scores of one query in one head; None where there is no mask."""

@@ -179,6 +179,14 @@ class Trace:
         """Bytes kept alive by this trace; shared tensors and views count once."""
         tensors: list[Tensor | None] = [*self._residuals.values(), self._logits]
         for record in self._records.values():
-            tensors += [record.q, record.k, record.v, record.bias, record.reason_map, record.position_bias]
+            tensors += [
+                record.q,
+                record.k,
+                record.v,
+                record.bias,
+                record.reason_map,
+                record.position_bias,
+                record.sinks,
+            ]
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors if t is not None}
         return sum(storages.values())

@@ -3,15 +3,16 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias" and ".pattern" [heads,
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" and ".pattern" [heads,
 queries, keys] of every attention call, the residual stream ("encoder.0.pre", ...), and "logits".
-The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
+The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites without scores, the sites of
+the stream, and the tokens.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -39,7 +40,7 @@ MOST_CELLS = 2**33
 """Of all maps of one kind of attention in a file that is opened; to look through so many takes half a minute."""
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d{1,4})\.(self|cross)")
-_GONE = ("beta", "sinks", "opened")  # tensors of attention that models no longer have
+_GONE = ("beta", "opened")  # tensors of attention that models no longer have
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -59,6 +60,8 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
     }
     if caps := {site: cap for site in trace.sites if (cap := trace[site].scoring.cap) is not None}:
         metadata["score_caps"] = json.dumps(caps)
+    if unscored := [site for site in trace.sites if not trace[site].scored]:
+        metadata["unscored"] = json.dumps(unscored)
     for stack, tokens in trace.tokens.items():
         metadata[f"tokens.{stack}"] = json.dumps([asdict(token) for token in tokens], ensure_ascii=False)
     return save({name: one.detach().cpu().clone().contiguous() for name, one in tensors(trace).items()}, metadata)
@@ -75,7 +78,7 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
     cells = sum(trace[site].n_heads * trace[site].q.shape[1] * trace[site].k.shape[1] for site in trace.sites)
     for site in trace.sites:
         record = trace[site]
-        parts = {name: getattr(record, name) for name in ("q", "k", "v", "bias", "position_bias")}
+        parts = {name: getattr(record, name) for name in ("q", "k", "v", "bias", "position_bias", "sinks")}
         for name, tensor in (parts | {"reason": record.reason_map}).items():
             if tensor is not None:
                 found[f"{site}.{name}"] = tensor
@@ -113,12 +116,16 @@ def open_trace(path: str | Path) -> Trace:
     labels = {stack: tuple(token.text for token in found) for stack, found in tokens.items()}
     assumed, streams = (tuple(map(str, file.json(name, list))) for name in ("assumed", "streams"))
     scales, caps = file.json("scales", dict), file.json("score_caps", dict) if "score_caps" in file.about else {}
+    unscored = file.json("unscored", list) if "unscored" in file.about else []
     records: dict[str, AttentionRecord] = {}
     for site in scales:
         if not _SITE.fullmatch(site):
             file.refuse(N_("{name} is no site of attention", name=shown(site, 60)))
         cap = file.number(caps[site], f"score_caps {site}") if site in caps else None
-        records[site] = file.record(site, Scoring(file.number(scales[site], f"scales {site}"), cap), labels, assumed)
+        found = file.record(site, Scoring(file.number(scales[site], f"scales {site}"), cap), labels, assumed)
+        records[site] = replace(found, scored=site not in unscored)
+        if site in unscored and found.position_bias is None:
+            file.refuse(N_("{name} is missing", name=f"{site}.position_bias"))
     file.check_layers(records)
     residuals = {name: file.tensor(name, 2) for name in streams}
     for name, x in residuals.items():
@@ -128,7 +135,7 @@ def open_trace(path: str | Path) -> Trace:
     return Trace(tokens, None, assumed, about, None, records, residuals, file.logits())
 
 
-_OURS = ("format", "scales", "score_caps", "streams", "assumed")
+_OURS = ("format", "scales", "score_caps", "unscored", "streams", "assumed")
 
 
 class _Opened:
@@ -214,6 +221,7 @@ class _Opened:
             for name in ("bias", "reason", "position_bias")
             if (full := f"{site}.{name}") in self._names
         }
+        sinks = self.tensor(f"{site}.sinks", 2) if f"{site}.sinks" in self._names else None
         (heads, n_q, d), (groups, n_k, _) = parts["q"].shape, parts["k"].shape
         mask = ((1, heads), (1, n_q), (n_k,))
         wanted = {
@@ -228,6 +236,8 @@ class _Opened:
                 self.refuse(self._wrong(f"{site}.{name}", part))
         if ("bias" in parts) != ("reason" in parts):
             self.refuse(N_("{name} is missing", name=f"{site}.{'reason' if 'bias' in parts else 'bias'}"))
+        if sinks is not None and (len(sinks) != heads or sinks.shape[1] not in (1, n_q)):
+            self.refuse(self._wrong(f"{site}.sinks", sinks))
         stack = site.partition(".")[0]
         queries, keys = (labels.get(one, ()) for one in (stack, "encoder" if site.endswith(".cross") else stack))
         for name, n, known in (("queries", n_q, queries), ("keys", n_k, keys)):
@@ -242,7 +252,7 @@ class _Opened:
                 self.refuse(
                     N_("{name} belongs to attention of a kind that this version no longer has", name=f"{site}.{gone}")
                 )
-        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed)  # type: ignore[arg-type]
+        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, sinks)  # type: ignore[arg-type]
 
     def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
         """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""
@@ -255,9 +265,9 @@ class _Opened:
                 if record.site != (wanted := f"{stack}.{number}.{what}"):
                     self.refuse(N_("{name} is missing", name=f"{wanted}.q"))
                 first = layers[0]
-                if (*record.q.shape[:2], record.k.shape[1]) != (*first.q.shape[:2], first.k.shape[1]):
+                if (record.q.shape[1], record.k.shape[1]) != (first.q.shape[1], first.k.shape[1]):
                     self.refuse(self._wrong(f"{record.site}.q", record.q))
-            if (cells := len(layers) * prod(layers[0].q.shape[:2]) * layers[0].k.shape[1]) > MOST_CELLS:
+            if (cells := sum(prod(one.q.shape[:2]) for one in layers) * layers[0].k.shape[1]) > MOST_CELLS:
                 self.refuse(N_("its maps have {n:,} cells; {most:,} are looked through", n=cells, most=MOST_CELLS))
 
 
@@ -269,7 +279,7 @@ class _Stored(AttentionRecord):
         key = self.kv_head(head)
         parts = {"q": self.q[head], "k": self.k[key], "v": self.v[key]}
         ends = {name: (float(low), float(high)) for name, part in parts.items() for low, high in [part.aminmax()]}
-        for name in ("bias", "position_bias"):  # -inf is what a mask has where it blocks
+        for name in ("bias", "position_bias", "sinks"):  # -inf is what a mask has where it blocks
             if (part := getattr(self, name)) is not None:
                 ends[name] = (0.0, float(part[head % len(part)].amax()))
         for name, values in ends.items():

@@ -7,6 +7,7 @@
 
 record, recording   here
 the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
+the code's steps    cells (which numbers a head and a query need), op_recorder (keeps them), source_lines, op_steps
 what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
 what is set, tried  edits; checks
 """
@@ -21,6 +22,7 @@ from torch import nn
 from vizformer.errors import TraceError
 from vizformer.recorder.checks import Checked, check
 from vizformer.recorder.edits import HeadEdit, StreamEdit
+from vizformer.recorder.op_steps import Again, OpStep
 from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 from vizformer.recorder.recorder import Recorder
 
@@ -34,7 +36,17 @@ def record(model: nn.Module, *args: Any, **kwargs: Any) -> RecordedTrace:
     """
     with torch.no_grad(), recording(model) as trace:
         model(*args, **kwargs)
+    trace.again = Again(model, lambda: model(*args, **kwargs))
     return trace
+
+
+def steps(model: nn.Module, *args: Any, site: str, head: int, query: int, **kwargs: Any) -> tuple[OpStep, ...]:
+    """`vf.record(model, *args, **kwargs).steps(site, head, query)`: the author's own code, call by call.
+
+    Raises:
+        TraceError: as `record`, and as `RecordedTrace.steps`.
+    """
+    return record(model, *args, **kwargs).steps(site, head, query)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vizformer.errors import TraceError
+from vizformer.model.masks import Reason
 from vizformer.model.mixing import Scoring
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
@@ -18,14 +19,21 @@ if TYPE_CHECKING:
 
 
 def record_of(attention: "RecordedAttention") -> AttentionRecord | None:
-    """One call with scale, cap and mask; None where its map is no softmax of scaled products with these, or has sinks."""
+    """One call as the app has those of its own models; None where what multiplies the values are no shares of 1.
+
+    Where scale, cap and mask were found and proved, the record has them; a map that is no softmax of scaled products is
+    given by its logarithm.
+    """
+    return _by_form(attention) or _by_weights(attention)
+
+
+def _by_form(attention: "RecordedAttention") -> AttentionRecord | None:
     places = [[(forms[number], at) for number, at in attention._where] for forms in attention.forms]
-    found = [[one for one, _ in row] for row in places]
-    if any(form is None or form.sinks is not None for row in found for form in row):
+    if any(form is None for row in places for form, _ in row):
         return None
     n_k = attention.n_k
-    rows_added, rows_blocked, scales = [], [], []
-    caps = {form.cap for row in found for form in row}  # type: ignore[union-attr]
+    rows_added, rows_blocked, scales, rows_sinks = [], [], [], []
+    caps = {form.cap for row in places for form, _ in row}  # type: ignore[union-attr]
     for step, row in zip(attention.steps, places, strict=True):
         n_q, keys = step[0].n_q, step[0].v.part.n
         added = torch.zeros(len(row), n_q, n_k, dtype=torch.float64)
@@ -39,7 +47,11 @@ def record_of(attention: "RecordedAttention") -> AttentionRecord | None:
         rows_added.append(added)
         rows_blocked.append(blocked)
         scales.append(torch.stack([form.scale[at] for form, at in row]))  # type: ignore[union-attr]
+        rows_sinks.append([form.sinks for form, _ in row])  # type: ignore[union-attr]
     if len(caps) > 1 or any(not torch.allclose(one, scales[0]) for one in scales):
+        return None
+    none = [sink is None for row in rows_sinks for sink in row]
+    if any(none) and not all(none):
         return None
     try:
         q, k, v = attention.q, attention.k, attention.v
@@ -48,15 +60,45 @@ def record_of(attention: "RecordedAttention") -> AttentionRecord | None:
     scale = scales[0]
     if not torch.allclose(scale, scale[:1].expand_as(scale), rtol=1e-6):
         q, scale = q * scale[:, None, None].to(q), torch.ones_like(scale)
-    added, blocked = torch.cat(rows_added, 1), torch.cat(rows_blocked, 1)
+    added, blocked = torch.cat(rows_added, 1).to(q.device), torch.cat(rows_blocked, 1).to(q.device)
+    sinks = None
+    if not all(none):
+        sinks = torch.stack([form.sinks[at] for form, at in places[0]])[:, None].float()  # type: ignore[union-attr, index]
     if torch.equal(blocked, blocked[:1].expand_as(blocked)):
         blocked = blocked[:1]
-    bias = torch.zeros(blocked.shape).masked_fill(blocked, -torch.inf) if bool(blocked.any()) else None
+    bias = (
+        torch.zeros_like(blocked, dtype=torch.float32).masked_fill(blocked, -torch.inf) if bool(blocked.any()) else None
+    )
     reason = None if bias is None else reasons_of(blocked)
     place = added.float() if bool(added.any()) else None
     k, v = _shared(k, v)
     scoring = Scoring(float(scale[0]), caps.pop())
-    return AttentionRecord(attention.site, q, k, v, bias, reason, scoring, place, attention.tokens)
+    return AttentionRecord(attention.site, q, k, v, bias, reason, scoring, place, attention.tokens, sinks=sinks)
+
+
+def _by_weights(attention: "RecordedAttention") -> AttentionRecord | None:
+    """softmax(log w, log(1 - sum w)) = w, where w are shares of 1."""
+    try:
+        v = attention.v
+    except TraceError:
+        return None
+    maps = attention.maps().float().nan_to_num(0.0)
+    sums = maps.sum(-1)
+    if float(maps.min()) < 0 or float(sums.max()) > 1 + 1e-4:
+        return None
+    blocked = (maps == 0).all(0, keepdim=True)
+    bias, reason = None, reasons_of(blocked)
+    proved = set(reason.flatten().tolist()) == {0, int(Reason.FUTURE)}  # a weight of 0 alone proves no mask
+    if proved:
+        bias = torch.zeros_like(blocked, dtype=torch.float32).masked_fill(blocked, -torch.inf)
+    left = 1 - sums
+    sinks = left.clamp(min=0).log() if bool((left > 1e-4).any()) else None
+    nothing = v.new_zeros(len(maps), 1, 1)
+    q, k = nothing.expand(-1, attention.n_q, 1), nothing.expand(-1, attention.n_k, 1)
+    found = AttentionRecord(
+        attention.site, q, k, v, bias, reason if proved else None, Scoring(1.0), maps.log(), attention.tokens
+    )
+    return replace(found, sinks=sinks, scored=False)
 
 
 def _shared(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,30 +128,22 @@ def app_trace(trace: "RecordedTrace") -> Trace:
         counts[kind] = number + 1
         if (record := call.record) is None:
             raise TraceError(
-                "The map at {site} is no softmax of scaled products alone, which the file of a trace says. "
-                "vf.view(trace).save(path) writes the maps.",
-                site=call.site,
+                "What multiplies the values at {site} are no shares of 1, which pictures show.", site=call.site
             )
         site = f"{kind[0]}.{number}.{kind[1]}"
         records[site] = replace(record, site=site)
         first = records[f"{kind[0]}.0.{kind[1]}"]
-        if (first.q.shape[:2], first.k.shape[1]) != (record.q.shape[:2], record.k.shape[1]):
+        if (first.q.shape[1], first.k.shape[1]) != (record.q.shape[1], record.k.shape[1]):
             raise TraceError(
-                "{site} has other heads or tokens than the layers before it: the app's layers are of one shape.",
+                "{site} has other tokens than the layers before it: the app's layers read the same ones.",
                 site=call.site,
             )
-    residuals: dict[str, Tensor] = {}
-    for stack, name in names.items():
-        points = dict.fromkeys((one.name, one.block) for one in trace.points if one.stack == stack)
-        for point, block in points:
-            last = block == max(number for _, number in points)
-            residuals[f"{name}.final" if last else f"{name}.{block + 1}.pre"] = trace.residual(point)
+    residuals = {key: x for name in set(names.values()) for key, x in _residuals(trace, name, names).items()}
     tokens = {
         name: tuple(Token(0, text, text) for text in trace.labels(stack))
         for stack, name in names.items()
         if trace.labels(stack) and _length(trace, stack) == len(trace.labels(stack))
     }
-    residuals = {name: x for name, x in residuals.items() if x.dim() == 2}
     about = {"model": trace.model_name, "recorded": "vizformer.recorder"}
     return Trace(tokens, None, (), about, None, records, residuals, trace.logits)
 
@@ -118,21 +152,49 @@ def _length(trace: "RecordedTrace", stack: str) -> int:
     return next((call.n_q for call in trace.attention if call.stack == stack), 0)
 
 
+def _residuals(trace: "RecordedTrace", name: str, names: dict[str, str]) -> dict[str, Tensor]:
+    """The stream as it enters each layer that attends, and as it leaves the last block; of several steps in a row.
+
+    Blocks that do not attend have no layer of their own. Nothing, where the stream is no row a token, or where blocks that
+    run again and again cannot be told apart.
+    """
+    points = [point for point in trace.points if names.get(point.stack) == name]
+    steps = [[point for point in points if point.forward == one] for one in dict.fromkeys(p.forward for p in points)]
+    if not steps or len({len(step) for step in steps}) > 1:
+        return {}
+    ends = [at for at, point in enumerate(steps[0]) if point.block >= 0]
+    blocks = [(steps[0][at].stack, steps[0][at].block) for at in ends]
+    own = [call.steps[0][0] for call in trace.attention if names[call.stack] == name and not call.is_cross]
+    if len(own) == len(ends):
+        layers = dict(enumerate(ends))
+    elif len(set(blocks)) == len(blocks):
+        of_block = dict(zip(blocks, ends, strict=True))
+        layers = {number: of_block[call.stack, call.block] for number, call in enumerate(own)}
+    else:
+        return {}
+    wanted = {f"{name}.{number}.pre": at - 1 for number, at in layers.items()} | {f"{name}.final": ends[-1]}
+    try:
+        found = {key: torch.cat([trace.rows(step[at]) for step in steps]) for key, at in wanted.items()}
+    except TraceError:
+        return {}
+    return found
+
+
 def _stacks(trace: "RecordedTrace") -> dict[str, str]:
-    """The app's names of the stacks: with one it is a decoder where a query sees no later token, else an encoder.
+    """The app's name of each list of blocks.
+
+    Where nothing attends across, all of them are one stack: a decoder where no query sees a later token, else an encoder.
 
     Raises:
-        TraceError: more than two.
+        TraceError: more than two stacks that read one another.
     """
     calls = trace.attention
     stacks = list(dict.fromkeys(call.stack for call in calls))
-    if len(stacks) > 2:
-        raise TraceError(
-            "This model has {n} stacks: {names}. The app knows two.", n=len(stacks), names=", ".join(stacks)
-        )
-    if len(stacks) == 2:
+    if any(call.is_cross for call in calls):
+        if len(stacks) != 2:
+            raise TraceError(
+                "This model has {n} stacks: {names}. The app knows two.", n=len(stacks), names=", ".join(stacks)
+            )
         return dict(zip(stacks, ("encoder", "decoder"), strict=True))
-    ahead = any(
-        bool(torch.triu(call.maps()[0], 1).any()) for call in calls if not call.is_cross and call.n_q == call.n_k
-    )
-    return {stacks[0]: "encoder" if ahead else "decoder"}
+    ahead = any(bool(torch.triu(one, 1).any()) for call in calls if call.n_q == call.n_k for one in call.maps())
+    return dict.fromkeys(stacks, "encoder" if ahead else "decoder")

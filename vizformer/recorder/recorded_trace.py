@@ -17,6 +17,7 @@ from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
+from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.recorder import Point
 
 EXACT = {torch.float64: 1e-6, torch.float32: 1e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2}
@@ -171,7 +172,7 @@ class RecordedAttention:
 
     @cached_property
     def record(self) -> AttentionRecord | None:
-        """The same call as the app has those of its own models; None where it has no such form, or sinks."""
+        """The same call as the app has those of its own models; None where what multiplies v are no shares of 1."""
         return record_of(self)
 
     def error(self) -> float:
@@ -214,6 +215,7 @@ class RecordedTrace:
         item: which text of the batch is shown.
         output: what the last forward handed back.
         model_name: the class of the model.
+        again: how the model is run once more for its steps; None where nobody knows (`vf.recording`).
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -225,6 +227,7 @@ class RecordedTrace:
     item: int = 0
     output: Any = None
     model_name: str = ""
+    again: Again | None = None
 
     def __repr__(self) -> str:
         text = f"<RecordedTrace of {self.model_name}: {len(self.sites)} sites, {self.n_runs} runs"
@@ -370,9 +373,16 @@ class RecordedTrace:
             )
         if len(found) > 1 and len(self._chains.get(found[0].stack, [])) > 1:
             raise TraceError("{name} was met in several runs: choose one by trace.run(number).", name=name)
-        batch = {call.forward: call.batch for call in self.calls}
-        parts = [self._rows(point.x, batch.get(point.forward, 1), self._n_of(point), name) for point in found]
-        return torch.cat(parts)
+        return torch.cat([self.rows(point) for point in found])
+
+    def rows(self, point: Point) -> Float[Tensor, "n d_model"]:
+        """A row for each token of the stream at one point.
+
+        Raises:
+            TraceError: it has none.
+        """
+        batch = next((call.batch for call in reversed(self.calls) if call.forward == point.forward), 1)
+        return self._rows(point.x, batch, self._n_of(point), point.name)
 
     def _n_of(self, point: Point) -> int | None:
         return next(
@@ -392,6 +402,29 @@ class RecordedTrace:
             shape=list(x.shape),
         )
 
+    def steps(self, site: str, head: int, query: int) -> tuple[OpStep, ...]:
+        """How a query attends in a head, call by call of the author's code: each with its line, its numbers and a proof.
+
+        The model runs twice more. Numbers are kept of this head and this query alone, at most `op_steps.ROOM` bytes.
+
+        Args:
+            site: as `sites` has it, of one run.
+            query: counted from 0; -1 is the last one.
+
+        Raises:
+            TraceError: no such site, head or query; a trace of `vf.recording`, which cannot run its model again; a model
+                that computes something else each time.
+        """
+        return attention_ops(self, self[site], head, query)
+
+    def layer_steps(self, block: str, query: int) -> tuple[OpStep, ...]:
+        """One row on its way through a block (`streams`): norms, feed-forward, routers; z of attention comes in.
+
+        Raises:
+            TraceError: as `steps`.
+        """
+        return layer_ops(self, block, query)
+
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"] | None:
         """What the last forward handed back by the name "logits"; of a bare tensor nobody says that it is that."""
@@ -405,7 +438,7 @@ class RecordedTrace:
         """The same as a `vf.Trace`, as the app has them: "encoder.0.self", "decoder.2.cross", ...
 
         Raises:
-            TraceError: several runs, a map that is no softmax of scaled products, layers of different shapes.
+            TraceError: several runs, numbers that are no shares of 1, layers of other tokens.
         """
         return app_trace(self)
 

@@ -76,15 +76,23 @@ class ForwardPicture:
 
 
 @torch.inference_mode()
-def forward_picture(checkpoint: Checkpoint, trace: Trace, *, layer: int = 0, predicts: bool = True) -> ForwardPicture:
+def forward_picture(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    *,
+    layer: int = 0,
+    whole: tuple[Kind, int] | None = None,
+    predicts: bool = True,
+) -> ForwardPicture:
     """What is drawn of a forward.
 
     Args:
         layer: of more than `LAYERS` layers, one that is to be among them; the first and the last are in any case.
+        whole: the kind and layer of which all heads are drawn.
         predicts: whether the model came with a head that predicts tokens.
     """
     stacks: tuple[Stack, ...] = ("encoder", "decoder")
-    lanes = tuple(_lane(checkpoint, trace, stack, layer) for stack in stacks if stack in trace.tokens)
+    lanes = tuple(_lane(checkpoint, trace, stack, layer, whole) for stack in stacks if stack in trace.tokens)
     last = lanes[-1]
     both = len(lanes) > 1
     return ForwardPicture(
@@ -121,7 +129,7 @@ def apart(maps: Float[ndarray, "heads n_q n_k"], count: int) -> list[int]:
     return sorted(taken)
 
 
-def _lane(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int) -> Lane:
+def _lane(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, whole: tuple[Kind, int] | None) -> Lane:
     tokens, model = trace.tokens[stack], checkpoint.model
     n = _drawn(tokens)
     rows = model.token_rows(model.token_table(stack).weight[[token.id for token in tokens[:n]]])
@@ -137,7 +145,7 @@ def _lane(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int) -> Lan
         None if positions is None else positions.float().cpu()[:, :CELLS].numpy(),
         count,
         tuple(
-            _attention(trace[site_name(kind, one)], kind, one, n, keys[kind])
+            _attention(trace[site_name(kind, one)], kind, one, n, keys[kind], every=(kind, one) == whole)
             for one in shown_layers(count, layer)
             for kind in kinds
         ),
@@ -148,10 +156,10 @@ def _drawn(tokens: Sequence[Token]) -> int:
     return len(tokens) if len(tokens) <= SHOWN else SHOWN - 1
 
 
-def _attention(record: AttentionRecord, kind: Kind, layer: int, n_q: int, n_k: int) -> Attention:
+def _attention(record: AttentionRecord, kind: Kind, layer: int, n_q: int, n_k: int, *, every: bool) -> Attention:
     rows = record.of_queries(0, n_q)
     maps = np.stack([rows.pattern(head)[:, :n_k].float().cpu().numpy() for head in range(rows.n_heads)])
-    heads = apart(maps, HEADS)
+    heads = apart(maps, len(maps) if every else HEADS)
     scores = [rows.scores(head).float() for head in heads]
     blocked = [rows.reason(head) for head in heads]
     plain = all(torch.equal(rows.scores(head), rows.content_scores(head)) for head in heads)

@@ -101,7 +101,7 @@ def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
     bias = total_bias(record.position_bias, record.bias)
     if bias is not None:
         scores += bias
-    return weights_of(scores)
+    return weights_of(scores, record.sinks)
 
 
 def visible_keys(record: AttentionRecord) -> Bool[Tensor, "n_q n_k"]:

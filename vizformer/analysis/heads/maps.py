@@ -28,8 +28,8 @@ class HeadMaps:
     """All heads of one kind of attention, over its layers.
 
     Attributes:
-        weights: attention weights; each row sums to 1 (0 where everything is blocked). Beside a state |M| in shares.
-        scores: q k^T / sqrt(d_head), before the mask. Beside a state M, which has both signs.
+        weights: attention weights; each row sums to 1, less the share of a sink (0 where everything is blocked).
+        scores: q k^T / sqrt(d_head), before the mask; NaN where a recorded model has weights alone.
         reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads of a layer.
             Layers differ where some of them have a sliding window, or a cell was blocked by hand.
     """
@@ -74,7 +74,33 @@ def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
         raise TraceError(
             "This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace))
         )
-    return tuple(trace[site_name(found, layer)] for layer in range(n_layers(trace, found)))
+    records = [trace[site_name(found, layer)] for layer in range(n_layers(trace, found))]
+    most = max(record.n_heads for record in records)
+    return tuple(record if record.n_heads == most else _with_heads(record, most) for record in records)
+
+
+def _with_heads(record: AttentionRecord, n: int) -> AttentionRecord:
+    """The same call with more heads, which see nothing."""
+    n_q, n_k, more = record.q.shape[1], record.k.shape[1], n - record.n_heads
+    group = record.n_heads // len(record.k)
+
+    def filled(x: Tensor, value: float | int = 0.0) -> Tensor:
+        return torch.cat([x, x.new_full((more, *x.shape[1:]), value)])
+
+    def of_all(x: Tensor | None) -> Tensor:
+        return record.q.new_zeros(record.n_heads, n_q, n_k) if x is None else x.expand(record.n_heads, n_q, n_k)
+
+    reason = of_all(record.reason_map).to(torch.uint8)
+    return replace(
+        record,
+        q=filled(record.q),
+        k=filled(record.k.repeat_interleave(group, 0)),
+        v=filled(record.v.repeat_interleave(group, 0)),
+        bias=filled(of_all(record.bias), -torch.inf),
+        reason_map=filled(reason, int(Reason.OF_THE_MODEL)),
+        position_bias=None if record.position_bias is None else filled(record.position_bias),
+        sinks=None if record.sinks is None else filled(record.sinks),
+    )
 
 
 def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMaps:
@@ -83,8 +109,11 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
     if queries is not None:
         records = tuple(record.of_queries(0, queries) for record in records)
     with torch.inference_mode():
-        scores = [torch.stack([r.scores(h) for h in range(r.n_heads)]) for r in records]
         weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
+        scores = [
+            torch.stack([r.scores(h) for h in range(r.n_heads)]) if r.scored else torch.full_like(w, torch.nan)
+            for r, w in zip(records, weights, strict=True)
+        ]
     return HeadMaps(
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.analysis.heads.trace_heads import TraceHeads
-from vizformer.components.contract import Arrays
 from vizformer.errors import TraceError
 from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 
@@ -58,8 +56,8 @@ class RecordedNumbers:
             raise TraceError("This model has no {kind} attention; it has: {known}.", kind=kind, known=known)
         return groups[kind]
 
-    def heads(self, kind: str) -> TraceHeads | Arrays:
-        """The heads of one kind; without scores where a map is no softmax of scaled products."""
+    def heads(self, kind: str) -> TraceHeads:
+        """The heads of one kind; of a map that is no softmax of scaled products there are no scores."""
         return recorded_heads(self._of(kind))
 
     def stream(self, site: str) -> Float[ndarray, "n d_model"]:
@@ -71,24 +69,18 @@ class RecordedNumbers:
         return labels if len(labels) == n else [str(number) for number in range(n)]
 
 
-def recorded_heads(calls: Sequence[RecordedAttention]) -> TraceHeads | Arrays:
+def recorded_heads(calls: Sequence[RecordedAttention]) -> TraceHeads:
     """Attention calls of one shape, a layer each.
 
     Raises:
         TraceError: numbers that are no weights (0 to 1).
     """
-    first = calls[0]
-    records = [one.record for one in calls]
-    if all(record is not None for record in records):
-        what = "encoder.{}.cross" if first.is_cross else "encoder.{}.self"
-        named = [replace(record, site=what.format(number)) for number, record in enumerate(records)]  # type: ignore[type-var]
-        return TraceHeads(tuple(named))  # type: ignore[arg-type]
-    weights = np.stack([one.maps().float().cpu().numpy() for one in calls])
-    if np.nanmin(weights) < 0 or np.nanmax(weights) > 1 + 1e-5:
-        raise TraceError(
-            "What multiplies the values at {site} are no shares of 1, which pictures show.", site=first.site
-        )
-    queries, keys = (
-        labels or tuple(map(str, range(n))) for labels, n in zip(first.tokens, (first.n_q, first.n_k), strict=True)
-    )
-    return Arrays(np.clip(weights, 0, 1), queries, keys)
+    what = "encoder.{}.cross" if calls[0].is_cross else "encoder.{}.self"
+    records = []
+    for number, one in enumerate(calls):
+        if (record := one.record) is None:
+            raise TraceError(
+                "What multiplies the values at {site} are no shares of 1, which pictures show.", site=one.site
+            )
+        records.append(replace(record, site=what.format(number)))
+    return TraceHeads(tuple(records))

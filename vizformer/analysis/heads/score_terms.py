@@ -50,6 +50,7 @@ class PairTerms:
 def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> PairTerms:
     record = trace[site]
     query, key = row_at(query, record.q.shape[1]), row_at(key, record.k.shape[1])
+    record.scores(head)  # raises where there are none
     recorded = record.z(head)[query]
     q, keys, values = (
         float64(record.q[head, query]),
@@ -60,7 +61,10 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     content = products.sum(-1)
     scores = record.scoring.bent(content) + added
     mask = record.mask_row(head, query)
-    weights = softmax(scores if mask is None else scores + float64(mask))
+    seen = scores if mask is None else scores + float64(mask)
+    if record.sinks is not None:
+        seen = np.append(seen, float64(record.sinks[head, query % record.sinks.shape[1]]))
+    weights = softmax(seen)[: len(scores)]
     proof = Proof.compare(
         N_("z from the model's own attention: {place}, head {head}", place=in_words(site), head=head),
         weights @ values,

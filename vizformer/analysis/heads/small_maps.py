@@ -64,7 +64,7 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         scores = record.scoring.bent(scores)
         if bias is not None:
             scores += bias[:, :, first:last]
-        weights = weights_of(scores)  # [heads, queries of the pool, keys]
+        weights = weights_of(scores, _rows(record.sinks, start, end))  # [heads, queries of the pool, keys]
         _strongest(out, index, weights, columns, first, n_k)
         sums.add(weights, scores, start, first)
     return out, sums

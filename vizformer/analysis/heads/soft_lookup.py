@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, softmax
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
@@ -101,6 +102,10 @@ class HeadLookUp:
 def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature: float = 1.0) -> HeadLookUp:
     """The look-up of a head: scores q . k_j / sqrt(d_head) (+ position bias + mask), values v_j; in float64."""
     record = trace[site]
+    if not record.weighs_plainly:
+        raise TraceError(
+            "{site} has a sink, or no scores: its weights are no softmax of scores alone.", site=in_words(site)
+        )
     z = record.z(head)
     query = row_at(query, len(z))
     q, group = float64(record.q[head, query]), record.kv_head(head)

@@ -10,7 +10,6 @@ of a head only its own numbers are touched.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -39,12 +38,15 @@ class TraceHeads:
 
     records: tuple[AttentionRecord, ...]
     overviews: Callable[[int], HeadOverview] | None = None
-    scored: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         first = self.records[0]
         return len(self.records), first.n_heads, first.q.shape[1], first.k.shape[1]
+
+    @property
+    def scored(self) -> bool:
+        return all(record.scored for record in self.records)
 
     @property
     def query_tokens(self) -> Sequence[str]:
@@ -80,11 +82,14 @@ class TraceHeads:
         """What a map is computed from, in float32; None where that is not all.
 
         It is not where a number was set by hand in the mask (it is added to a score), where heads have masks of their own,
-        where scores are bent, or where what is added for the positions does not depend on their distance alone.
+        where scores are bent, where a row has a sink or no scores, or where what is added for the positions does not depend
+        on their distance alone.
         """
         record = self.records[layer]
         record.check(head)
-        if not record.scoring.is_product or not _only_blocks(record.bias, record.reason_map):
+        if not (record.weighs_plainly and record.scoring.is_product) or not _only_blocks(
+            record.bias, record.reason_map
+        ):
             return None
         by_distance = None
         if record.position_bias is not None:

@@ -7,6 +7,7 @@ import { fill, visible } from "./text.js";
 /** @import { Words } from "./types.d.ts" */
 /** @import { SentPicture } from "./picture_types.d.ts" */
 
+const LONG = 18;  // characters of a line of what was written
 const WHOLE = 0.5;  // a probability from which on the largest has the whole length
 
 /**
@@ -30,4 +31,17 @@ export function drawCandidates(host, candidates, words, press) {
     button.onclick = () => press?.(id);
     return button;
   }));
+}
+
+// What was written, the current token framed; without a stack beside it, the token that comes after the row.
+/** @param {HTMLElement} host @param {SentPicture} data @param {number} row @param {number} predicted the row of the candidates */
+export function drawWritten(host, { lanes, written, candidates }, row, predicted) {
+  if (lanes.length > 1) {
+    host.replaceChildren(...written.map((text, i) => (i === row ? element("mark", "", text) : text)));
+    if (lanes[1].count > lanes[1].tokens.length) host.append(" …");
+  } else {
+    const next = candidates[predicted]?.[0];
+    host.replaceChildren(...(next ? [`${visible(lanes[0].tokens[predicted])} → `, element("mark", "", visible(next[0]))] : []));
+  }
+  host.classList.toggle("vf-whole-long", written.join("").length > LONG);
 }

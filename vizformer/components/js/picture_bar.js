@@ -1,8 +1,7 @@
 // @ts-check
-// The bar below the picture of the whole model: a token runs through the model, part after part; what a box is; the legend.
+// The bar below the picture of the whole model: a token runs through the model, part after part; the legend.
 
 import { element, signButton } from "./dom.js";
-import { fill } from "./text.js";
 
 /** @import { SentPicture } from "./picture_types.d.ts" */
 
@@ -14,40 +13,23 @@ export class PictureBar {
   /** @type {SentPicture} */ data;
   /** @type {HTMLElement[]} */ stages = [];
   /** @type {number | undefined} */ timer;
-  /** @type {((name: string) => void) | null} */ tell = null;
   stage = -1;
   root = element("div", "vf-whole-bar");
   playing = element("button", "vf-whole-play");
-  caption = element("span", "vf-whole-caption");
-  way = element("button", "vf-whole-link");
 
-  /** @param {SentPicture} data @param {HTMLElement[]} stages @param {((name: string) => void) | null} tell */
-  build(data, stages, tell) {
-    Object.assign(this, { data, stages, tell, stage: -1 });
+  /** @param {SentPicture} data @param {HTMLElement[]} stages */
+  build(data, stages) {
+    Object.assign(this, { data, stages, stage: -1 });
     const { words } = data;
     this.playing.textContent = words.play;
     this.playing.type = "button";
     this.playing.onclick = () => this.play();
-    this.caption.setAttribute("aria-live", "polite");
-    this.way.textContent = words.way;
-    this.way.type = "button";
-    this.way.hidden = true;
     const legend = element("span", "vf-whole-legend");
     legend.append(words.legend, element("i"), "1");
     this.root.replaceChildren(
       this.playing, signButton("‹", words.previous, () => this.step(this.stage - 1)),
-      signButton("›", words.next, () => this.step(this.stage + 1)), this.caption, this.way, legend,
+      signButton("›", words.next, () => this.step(this.stage + 1)), legend,
     );
-  }
-
-  /** @param {string} name */
-  say(name) {
-    const { words, positions, norm, norm_order: order } = this.data;
-    const said = name === "norm" ? `${words[`norm_${order === "post" ? "post" : "pre"}`]} ${words[norm === "layer_norm" ? "layer_norm" : "rms_norm"]}`
-      : name === "positions" ? fill(words.positions_are, { positions }) : words[`${name}_is`];
-    this.caption.textContent = said;
-    this.way.hidden = !this.tell;
-    this.way.onclick = () => this.tell?.(name);
   }
 
   // The first time in this tab it plays, if it may move.

@@ -29,3 +29,12 @@ export function readPicture(data) {
   }));
   return { maps, strips: /** @type {Uint8Array} */ (read("strips")) };
 }
+
+// Where other layers or heads are drawn than before: the same head, or the first of the layer that was asked for.
+/** @param {PictureMaps[]} maps @param {PictureMaps} was @param {number} number of its head @param {number} [wanted] the layer */
+export function sameHead(maps, was, number, wanted) {
+  const layer = wanted ?? was.layer;
+  const at = Math.max(0, maps.findIndex((one) => one.kind === was.kind && one.layer === layer));
+  const head = maps[at].heads.indexOf(number);
+  return { at, head: Math.max(0, head), same: head >= 0 && maps[at].layer === was.layer };
+}

@@ -26,6 +26,37 @@ export interface PictureMaps extends SentMaps {
   reasonAt(query: number, key: number): number;
 }
 
+/** Which box is meant: its lane and, in a layer, the attention that it follows, or whether it is the last one. */
+export interface BoxOf {
+  lane: number;
+  kind?: SentMaps["kind"];
+  layer?: number;
+  last?: boolean;
+}
+
+/** A box, and the row whose numbers it shows: that of `token`. */
+export interface BoxPlace {
+  box: string;
+  layer: number;
+  row: number;
+  token: string;
+  address: string;
+  title: string;
+  about: string;
+}
+
+/** See `analysis.attribution.box_numbers`. */
+export interface BoxVector {
+  name: string;
+  count: number;
+  cells: number[];
+  /** Which of its numbers the first of the cells is. */
+  first: number;
+  written: string[];
+  terms: number;
+  names: string[];
+}
+
 export interface SentLane {
   stack: "encoder" | "decoder";
   tokens: string[];

@@ -62,7 +62,7 @@ export class ReadingGlass {
     this.title.textContent = fill(words[`title_${maps.kind}`], { layer: maps.layer, head: maps.heads[head] });
     this.shut.setAttribute("aria-label", words.close);
     this.root.setAttribute("aria-label", this.title.textContent);
-    this.all.textContent = fill(words.all, { count: maps.n_heads });
+    this.all.textContent = fill(maps.heads.length < maps.n_heads ? words.all_here : words.all, { count: maps.n_heads });
     this.said.textContent = maps.reasonAt(query, key)
       ? fill(words.masked, { query: row, key: column })
       : fill(words.weight, { query: row, key: column, weight: weight.toFixed(3) });

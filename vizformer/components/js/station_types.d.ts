@@ -59,6 +59,7 @@ export interface ExerciseData { title: string; text: string; symbols: string; co
 export interface StationData {
   name: string;
   title: string;
+  about: string;
   deeper: { title: string; minutes: number } | null;
   minutes: number;
   exercises: ExerciseData[];

@@ -1,4 +1,4 @@
-"""The heads of a long text as small files, each fetched by the browser when its reader wants it.
+"""The heads of a text, and the boxes beside them, as small files, each fetched by the browser when its reader wants it.
 
 A page packs only an address.  The browser then asks for the chosen head, and for the small maps of one layer after the
 other: the first map is on the screen before all heads have been looked through, another head comes without a run of the
@@ -9,12 +9,14 @@ it stands for is kept for a while, bounded by bytes; a browser that asks later i
 """
 
 import hmac
+import json
 import secrets
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vizformer.components.packing import head_columns, layer_columns, pack_address
+from vizformer.errors import VizformerError
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import Cache, cached
@@ -65,18 +67,50 @@ def layer_file(name: str, layer: int) -> bytes:
     return _file(layer_columns(_found(name, layer), layer))
 
 
-def _found(name: str, layer: int, head: int = 0) -> "TraceHeads":
+def box_file(name: str, box: str, layer: int, row: int) -> bytes:
+    """What a box of the picture does with the row of one token, as JSON."""
+    from vizformer.analysis.attribution.box_numbers import BOXES, numbers_of_box
+    from vizformer.analysis.attribution.picture_numbers import CELLS
+
+    subject, kind, __ = _offered(name)
+    if box not in BOXES:
+        raise GoneError(f"{name}, {box}")
+    try:
+        found = numbers_of_box(subject.checkpoint, subject.trace, box, kind, layer, row)
+    except VizformerError as error:
+        raise GoneError(f"{name}, {box}, layer {layer}, row {row}") from error
+    proof = found.proof
+    vectors = [
+        {
+            "name": one.name,
+            "count": len(one.values),
+            "cells": one.values[one.first : one.first + CELLS].tolist(),
+            "first": one.first,
+            "written": one.written,
+            "terms": one.terms,
+            "names": one.names,
+        }
+        for one in found.vectors
+    ]
+    said = None if proof is None else {"difference": proof.difference, "holds": proof.holds}
+    return json.dumps({"vectors": vectors, "proof": said, "look": found.look}, ensure_ascii=False).encode()
+
+
+def _offered(name: str) -> "tuple[Subject, Kind, Without]":
     """What an address stands for, where its numbers are kept: an address alone never starts a forward."""
 
     def missing() -> "tuple[Subject, Kind, Without]":
-        raise GoneError(f"{name}, layer {layer}, head {head}")
+        raise GoneError(name)
 
-    subject, kind, without = _OFFERED.get(name, missing)
-    if not subjects.trace.holds(subject):
-        missing()
+    found = _OFFERED.get(name, missing)
+    return found if subjects.trace.holds(found[0]) else missing()
+
+
+def _found(name: str, layer: int, head: int = 0) -> "TraceHeads":
+    subject, kind, without = _offered(name)
     heads = subject_cache.numbers(subject, kind, without)
     if layer >= heads.shape[0] or head >= heads.shape[1]:
-        missing()
+        raise GoneError(f"{name}, layer {layer}, head {head}")
     return heads
 
 

@@ -31,6 +31,11 @@ _COLOURS = {
     "primary-color": "primaryColor",
     "border-color": "borderColor",
 }
+_PRESSED = re.compile(  # words that stand there only after a press
+    "vector_|in_|row_of|terms|(same|other)_row|which_number|.*_(is|are)$|norm_|(layer|rms)_norm"
+    "|way$|back$|fetching|not_come|no_operands|products|which$|and_bias|holds|differs"
+)
+_COMMENT = re.compile(r"//.*|/\*((?!\*/).)*\*/")  # a line of nothing else
 _made: dict[str, str] = {}
 
 
@@ -58,6 +63,7 @@ def content(sent: Any) -> str:
             data[name], types[name] = base64.b64encode(column.tobytes()).decode("ascii"), column.dtype.name
     for name in ("key", "version", "selected", "addresses", "scores", "totals"):  # (nothing of it can be pressed)
         data.pop(name, None)
+    data["words"] = {name: said for name, said in data["words"].items() if not _PRESSED.match(name)}
     types = {name: type_ for name, type_ in types.items() if name in data}
     return json.dumps(
         {**data, "types": types, "static": True, "version": 1, "selected": None}, ensure_ascii=False, sort_keys=True
@@ -101,7 +107,7 @@ def script() -> str:
     folder = Path(_bundle.__file__).parent
     own = asset("first_picture", "first_picture.js").read_text(encoding="utf-8")
     component = _bundle.bundle(folder / f"{COMPONENT}.js").replace("export default ", "")
-    return f"(() => {{\n{component}\n{{\n{own}}}\n}})();"
+    return _bare(f"(() => {{\n{component}\n{{\n{own}}}\n}})();")
 
 
 @cache
@@ -114,16 +120,24 @@ def _style() -> str:
     )
     dark, light = _theme("dark"), _theme("light")
     sheets = [folder / "common.css", folder / f"{COMPONENT}.css", asset("first_picture", "first_picture.css")]
-    return "\n".join(
-        [
-            face,
-            f":host {{ {light} color-scheme: light; --st-font: {st.get_option('theme.font')}; "
-            f"--st-base-radius: {st.get_option('theme.baseRadius')}; }}",
-            f"@media (prefers-color-scheme: dark) {{ :host(:not(.light)) {{ {dark} color-scheme: dark; }} }}",
-            f":host(.dark) {{ {dark} color-scheme: dark; }}",
-            *(sheet.read_text(encoding="utf-8") for sheet in sheets),
-        ]
+    return _bare(
+        "\n".join(
+            [
+                face,
+                f":host {{ {light} color-scheme: light; --st-font: {st.get_option('theme.font')}; "
+                f"--st-base-radius: {st.get_option('theme.baseRadius')}; }}",
+                f"@media (prefers-color-scheme: dark) {{ :host(:not(.light)) {{ {dark} color-scheme: dark; }} }}",
+                f":host(.dark) {{ {dark} color-scheme: dark; }}",
+                *(sheet.read_text(encoding="utf-8") for sheet in sheets),
+            ]
+        )
     )
+
+
+def _bare(source: str) -> str:
+    """A script or a sheet without indentation and without lines that are comments: every first visitor waits for it."""
+    lines = (line.strip() for line in source.splitlines())
+    return "\n".join(line for line in lines if line and not _COMMENT.fullmatch(line))
 
 
 def _theme(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Where a browser asks for the heads of a long text, one at a time (`vizformer.web.catalogue.head_files`)."""
+"""Where a browser asks for heads and boxes of a text, one at a time (`vizformer.web.catalogue.head_files`)."""
 
 from collections.abc import Callable
 
@@ -26,8 +26,12 @@ def base() -> str:
 
 def routes() -> list[BaseRoute]:
     """The routes beside Streamlit's own."""
-    start = f"{base()}/{head_files.PLACE}/{{name}}/{{layer:int}}"
-    return [Route(start, _layer), Route(f"{start}/{{head:int}}", _head)]
+    start = f"{base()}/{head_files.PLACE}/{{name}}"
+    return [
+        Route(f"{start}/{{layer:int}}", _layer),
+        Route(f"{start}/{{layer:int}}/{{head:int}}", _head),
+        Route(f"{start}/{{box}}/{{layer:int}}/{{row:int}}", _box),
+    ]
 
 
 async def _layer(request: Request) -> Response:
@@ -38,6 +42,11 @@ async def _layer(request: Request) -> Response:
 async def _head(request: Request) -> Response:
     name, layer, head = (request.path_params[part] for part in ("name", "layer", "head"))
     return await _answer(request, lambda: head_files.head_file(name, layer, head))
+
+
+async def _box(request: Request) -> Response:
+    name, box, layer, row = (request.path_params[part] for part in ("name", "box", "layer", "row"))
+    return await _answer(request, lambda: head_files.box_file(name, box, layer, row))
 
 
 async def _answer(request: Request, compute: Callable[[], bytes]) -> Response:

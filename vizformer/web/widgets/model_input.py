@@ -92,7 +92,7 @@ def boxes(place: DeltaGenerator | None = None) -> tuple[View, bool, bool]:
 
 def model_box(models: Sequence[ModelRef]) -> None:
     """The box of the model, in the bar: for pages that need no sentence."""
-    titles = model_list.titles(models)
+    titles = model_suggestions.described(models)
     with bar.boxes(), st.container(key="bar-model"):
         st.selectbox(
             _("Model"), models, format_func=titles.__getitem__, label_visibility="collapsed", **state.bind("model")

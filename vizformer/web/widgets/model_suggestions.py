@@ -1,21 +1,22 @@
 """Another model to choose, where the one that is chosen cannot do what a page shows."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import streamlit as st
 
+from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
-from vizformer.web.catalogue.model_list import that_open
+from vizformer.web.catalogue.model_list import that_open, titles
 from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, Beginning, in_language
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import source_language
-from vizformer.web.words import i18n
-from vizformer.web.words.i18n import _
+from vizformer.web.words import i18n, model_words
+from vizformer.web.words.i18n import _, translate
 from vizformer.web.words.plain_text import quoted
 
 _STAND_IN = "vizformer.stand_in"
@@ -36,6 +37,22 @@ def fills_blanks(model: ModelRef) -> bool:
     """Whether the model was trained with [MASK] and can say what it hides."""
     shape = model_cache.shape(model)
     return shape.architecture == "encoder-only" and shape.mask_id is not None and model_cache.predicts(model)
+
+
+def does(model: ModelRef) -> str:
+    """What a model does, in five words at most; empty where its files do not say what it is."""
+    if model.source == "bundled" and model.name in model_words.DOES:
+        return translate(model_words.DOES[model.name])
+    try:
+        kind = "code" if model_cache.is_code(model) else model_cache.options(model).architecture
+        return translate(model_words.DOES[kind if kind == "code" or model_cache.predicts(model) else "headless"])
+    except VizformerError:
+        return ""
+
+
+def described(models: Iterable[ModelRef]) -> dict[ModelRef, str]:
+    """The titles of a list, each with what the model does."""
+    return {model: ": ".join(filter(None, (title, does(model)))) for model, title in titles(models).items()}
 
 
 def fit(usable: Callable[[ModelRef], bool] | None) -> None:

@@ -6,7 +6,7 @@ a sentence.  So it is said, in words.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import streamlit as st
@@ -48,6 +48,8 @@ MEANINGS: Mapping[str, str] = {
     "这家店的面包比那家的便宜。": "The bread of this shop is cheaper than that of the other one.",
 }
 """What the Chinese sentences mean that pages propose."""
+WORDS: Mapping[str, str] = {"我": "I", "有": "have", "一": "one", "只": "measure word", "猫": "cat"}
+"""What the tokens of the first of them mean."""
 CARD = 20_000  # characters of a card that are looked at
 
 
@@ -90,6 +92,12 @@ def read_by(model: ModelRef) -> Language | None:
 def meaning(text: str) -> str:
     """What a Chinese sentence that a page proposes means, to those who read the app in another language; else empty."""
     return "" if language().startswith("zh") else MEANINGS.get(text.strip(), "")
+
+
+def words_with_meaning(text: str, tokens: Sequence[str]) -> list[str]:
+    """Tokens of a Chinese sentence that a page proposes, each with what it means in brackets, where that is to be said."""
+    known = WORDS if text == CHINESE.text and meaning(text) else {}
+    return [f"{token} ({known[token]})" if token in known else token for token in tokens]
 
 
 def with_meaning(said: str, text: str) -> str:

@@ -13,6 +13,19 @@ ARCHITECTURES: dict[str, Message] = {
     "encoder-only": N_("encoder only"),
 }
 
+DOES: dict[str, Message] = {
+    "zh-en": N_("translates Chinese and English"),
+    "stories": N_("continues English and Chinese"),
+    "cloze": N_("fills blanks, English and Chinese"),
+    "induction-by-hand": N_("continues letters that repeat"),
+    "encoder-decoder": N_("turns one text into another"),
+    "decoder-only": N_("continues a text"),
+    "encoder-only": N_("fills in hidden tokens"),
+    "headless": N_("turns tokens into vectors"),
+    "code": N_("runs its own code"),
+}
+"""What the bundled models do, by their names, and others by their architecture: five words at most."""
+
 
 def headline(report: Report) -> str:
     """What a model is: family, architecture, sizes, and the scripts of its vocabulary."""

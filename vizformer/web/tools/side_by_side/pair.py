@@ -12,7 +12,7 @@ from vizformer.web.catalogue import model_cache, model_list, sources, training_s
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import beginnings, state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import model_assumptions
+from vizformer.web.widgets import model_assumptions, model_suggestions
 from vizformer.web.widgets.model_input import readable
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words.i18n import _, show_info, show_note
@@ -104,7 +104,7 @@ def model_box(on: Any) -> ModelRef | None:
     options = [SAME, OWN, *(one for one in models if one != model)]
     # made now: the widget asks outside of a run too
     names: dict[object, str] = {SAME: _("the same model"), OWN: _("open your own …")}
-    names.update((one, title) for one, title in model_list.titles(models).items())
+    names.update((one, title) for one, title in model_suggestions.described(models).items())
     state.show(MODEL, OWN if _is_asked() else SAME if chosen is None else chosen)
     on.selectbox(
         _("Second model"),

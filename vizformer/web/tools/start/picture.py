@@ -39,7 +39,7 @@ EXAMPLES: tuple[tuple[Message | None, ModelRef, str], ...] = (
     (N_("Continue an English text"), CONTINUED.model, CONTINUED.text),
 )
 """Sentences that work: what the button says (None: the sentence itself), the model, and the sentence."""
-_WRITTEN = "start.written"
+_WRITTEN, _MORE = "start.written", "start.more"
 
 
 def draw_examples() -> None:
@@ -66,16 +66,30 @@ def draw_heading(subject: Subject | None) -> None:
 @st.fragment
 @guarded()
 def draw_picture(subject: Subject) -> None:
-    press = whole_model_picture.mount(drawn(subject), key="picture")
-    if press is None:
-        return
-    if press.does == "write":
+    press = whole_model_picture.pressed("picture")
+    if press is not None and press.does in ("layer", "all"):
+        _draw_more(press, subject)
+    elif press is not None and press.does == "write":
         view = state.update(**written(subject, press.row, press.token))
         st.session_state[_WRITTEN] = view.text, view.target
         st.rerun()
-    entry, changes = leads_to(press, subject)
-    state.update(**changes)
-    st.switch_page(entry.file)
+    elif press is not None:
+        entry, changes = leads_to(press, subject)
+        state.update(**changes)
+        st.switch_page(entry.file)
+    whole_model_picture.mount(drawn(subject, *_more(subject)), key="picture")
+
+
+def _draw_more(press: Press, subject: Subject) -> None:
+    """Keeps which layer, and of which attention all heads, the reader has asked for of this model."""
+    layer, whole = _more(subject)
+    found = (press.layer, whole) if press.does == "layer" else (layer, (press.kind, press.layer))
+    st.session_state[_MORE] = subject.model, found
+
+
+def _more(subject: Subject) -> tuple[int, tuple[Kind, int] | None]:
+    model, found = st.session_state.get(_MORE, (None, (0, None)))
+    return found if model == subject.model else (0, None)
 
 
 @st.fragment
@@ -133,9 +147,9 @@ def _look(found: ForwardPicture) -> tuple[int, int, int, int]:
     return found.look.attention, found.look.head, found.look.query, found.look.key
 
 
-def drawn(subject: Subject) -> Picture:
+def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = None) -> Picture:
     """What the component draws."""
-    found, config = computations.numbers(subject), subject.config
+    found, config = computations.numbers(subject, layer, whole), subject.config
     kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
     base = head_routes.base()
     return Picture(

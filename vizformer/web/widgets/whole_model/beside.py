@@ -58,9 +58,7 @@ _CELLS, _ROWS = 8, 8  # numbers of a row, and rows, that are shown
 _PRODUCTS = 2  # of a sum that are written out
 
 
-def inside(
-    about: Sentence, wanted: Collection[str] = ("attention", "mask", "cross", "layer")
-) -> dict[str, list[Inside]]:
+def inside(about: Sentence, wanted: Collection[str]) -> dict[str, list[Inside]]:
     """What is inside the boxes of the heads that the stations follow, and of the network: of those that are wanted."""
     look, crossed, found = about.look, about.found.cross, dict[str, list[Inside]]()
     if "attention" in wanted:
@@ -69,7 +67,7 @@ def inside(
         found["layer"] = network(about, look.layer)
     if crossed is not None and "cross" in wanted:
         found["cross"] = attention(about, site_name("cross", crossed.layer), crossed.head, crossed.query)
-    if crossed is not None and "mask" in wanted:
+    if about.written and "mask" in wanted:
         seen = unmasked(about.subject.trace, len(about.written))
         found["mask"] = attention(about, site_name("decoder", seen.layer), seen.head, len(about.written) // 2)
     return found

@@ -42,6 +42,17 @@ class Sentence:
         return walkthrough(self.subject.checkpoint, self.subject.trace, row, predicts=predicts)
 
     @property
+    def predicting(self) -> int:
+        """The row of the decoder whose next token is asked for: of a text that ends in a mark, that before its last word."""
+        rows = self.written
+        if self.stack == "encoder":
+            return len(rows) // 2
+        last = usual_query(rows)
+        if last == len(rows) - 1 or rows[last].special:
+            return len(rows) - 1
+        return max(next(i for i in range(len(rows)) if rows[i].word == rows[last].word) - 1, 0)
+
+    @property
     def stack(self) -> Stack:
         return "decoder" if self.subject.shape.architecture == "decoder-only" else "encoder"
 

@@ -12,6 +12,7 @@ from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.components.stations import Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
 from vizformer.text import Token, Tokenizer
 from vizformer.text.schemes import SCHEMES, cut
+from vizformer.text.scripts import script
 from vizformer.web.widgets.whole_model.sentence import Sentence, asked, each, number, share, words_of
 from vizformer.web.words import labels, lesson_words
 from vizformer.web.words.i18n import _
@@ -31,14 +32,16 @@ def machine(about: Sentence) -> Station:
     steps: list[Step] = [Show(say("fill" if fills else "see", **values), [chips])]
     if found.candidates:
         rows = about.written or found.tokens
-        at = found.followed if fills else len(rows) - 1 if about.stack == "decoder" else len(rows) // 2
+        at = found.followed if fills else about.predicting
         prefix = rows[at].text if fills else _joined(about, at)
         best = next_tokens(about.subject.checkpoint, about.subject.trace, at, _NEAREST)
         names, p = labels.told_apart([one.token for one in best]), [one.probability for one in best]
         first = int(np.argmax(p))
-        chosen = sorted(range(min(4, len(p))), key=lambda i: names[i])
+        like = [i for i, one in enumerate(best) if i == first or _is_choice(one.token, rows)]
+        chosen = sorted(like[:4], key=lambda i: names[i])
         given = each(say, names, chosen, first, list(map(share, p)))
-        before = [chips] if fills or about.stack == "decoder" else [chips, Chips(labels.texts(rows[: at + 1]))]
+        so_far = Chips(labels.texts(rows[: at + 1]))
+        before = [chips] if fills else [so_far] if about.stack == "decoder" else [chips, so_far]
         if first in chosen and len({one.text for one in given}) == len(given) > 1:
             form = "fill" if fills else "next"
             steps.append(asked(say, given, chosen.index(first), before, form=form, prefix=prefix))
@@ -47,6 +50,12 @@ def machine(about: Sentence) -> Station:
         ticks = [f"{row} · {token.text}" for row, token in enumerate(rows)]
         steps.append(Turn(say("turn_fill" if fills else "turn"), say("place"), ticks, frames, at))
     return Station("machine", say("title"), steps)
+
+
+def _is_choice(token: Token, rows: Sequence[Token]) -> bool:
+    """Whether a token is no part of a character, and not of another script than what is written."""
+    written = script(" ".join(one.text for one in rows if not one.special))
+    return not token.text.startswith("⟨") and script(token.text) in ("", written)
 
 
 def _joined(about: Sentence, at: int) -> str:
@@ -117,9 +126,8 @@ def rows(about: Sentence) -> Station:
     clearest = _clearest(found.tokens, near, reader)
     if clearest is not None:
         like = near[clearest]
-        words = [
-            one for one, token in zip(like, reader.tokens([id for id, _ in like]), strict=True) if token.text.isalpha()
-        ]
+        own, read = found.tokens[clearest].text, reader.tokens([id for id, _ in like])
+        words = [one for one, token in zip(like, read, strict=True) if _is_word_like(token.text, own)]
         candidates = [words[0], words[len(words) // 2], words[-1]]  # the first is `like[0]`
         names = [token.text for token in reader.tokens([id for id, _ in candidates])]
         if len({*names}) == len(names):
@@ -135,6 +143,11 @@ def rows(about: Sentence) -> Station:
     return Station("rows", say("title"), steps)
 
 
+def _is_word_like(text: str, word: str) -> bool:
+    """Whether a text has letters alone, of the script of a word."""
+    return text.isalpha() and script(text) == script(word)
+
+
 def _clearest(tokens: Sequence[Token], near: Sequence[Sequence[tuple[int, float]]], reader: Tokenizer) -> int | None:
     """The whole word whose nearest row is ahead of the next one by most; None where none is ahead by `_AHEAD`."""
     pieces = Counter(token.word for token in tokens)
@@ -143,7 +156,7 @@ def _clearest(tokens: Sequence[Token], near: Sequence[Sequence[tuple[int, float]
         if token.special or pieces[token.word] > 1 or not token.text.isalpha() or len(like) < 3:
             continue
         nearest = reader.tokens([like[0][0]])[0].text
-        if nearest.isalpha() and nearest.casefold() != token.text.casefold():
+        if _is_word_like(nearest, token.text) and nearest.casefold() != token.text.casefold():
             ahead[at] = like[0][1] - like[1][1]
     best = max(ahead, key=lambda at: ahead[at], default=None)
     return best if best is not None and ahead[best] >= _AHEAD else None

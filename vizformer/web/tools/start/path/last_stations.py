@@ -6,9 +6,11 @@ import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.forward_scenes import Walkthrough
+from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.analysis.attribution.station_numbers import TEMPERATURES
 from vizformer.components.stations import Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
 from vizformer.config import ModelConfig
+from vizformer.web.widgets.source_language import words_with_meaning
 from vizformer.web.widgets.whole_model.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -47,7 +49,7 @@ def cross(about: Sentence) -> Station | None:
     look, writing = about.found.cross, about.found.writing
     if look is None or writing is None:
         return None
-    say, sources = words_of("cross"), about.texts
+    say, sources = words_of("cross"), words_with_meaning(about.subject.text, about.texts)
     nexts = [choice.next.text for choice in writing.choices][: len(look.weights)]
     at, best = look.query, int(np.argmax(look.weights[look.query]))
     weights = [float(weight) for weight in look.weights[at]]
@@ -77,8 +79,11 @@ def writing(about: Sentence) -> Station | None:
     if not found.candidates:
         return None
     say = words_of("writing")
-    names = labels.told_apart([one.token for one in found.candidates])
-    rows = station_numbers.tempered(about.subject.trace, found.position, [one.token.id for one in found.candidates])
+    alone, trace = about.subject.config.architecture == "decoder-only", about.subject.trace
+    at = about.predicting if alone else found.position
+    candidates = next_tokens(about.subject.checkpoint, trace, at, len(found.candidates))
+    names = labels.told_apart([one.token for one in candidates])
+    rows = station_numbers.tempered(trace, at, [one.token.id for one in candidates])
     frames: list[Frame] = []
     for row in rows:
         values = [float(p) for p in row]

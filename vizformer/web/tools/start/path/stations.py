@@ -14,15 +14,15 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import PATH
-from vizformer.web.link import state
+from vizformer.web.link import beginnings, state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, source_language
 from vizformer.web.widgets.whole_model.beside import inside, leads_to
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import language
+from vizformer.web.words.i18n import _, language
 from vizformer.web.words.lesson_words import notebook
 from vizformer.web.words.terms import marked
 
@@ -52,15 +52,19 @@ EXERCISES: Mapping[str, tuple[str, ...]] = {
 }
 """By the name of a station, by their names in the notebook."""
 LONGEST_TEXT = 200  # characters
+_OF_WRITING = ("machine", "mask", "writing", "loss")  # stations of the decoder alone
+_CAPTION = 60  # characters of a text that is named
 _SAID = re.compile(r"## (?P<number>\d+)\. (?P<title>.*)\n\n(?P<text>.*)\n\n```\n(?P<symbols>.*)\n```", re.DOTALL)
 
 
 def all_stations(about: Sentence) -> tuple[Station, ...]:
     """The stations that this model has, in the reader's language: a model without an encoder does not look at one."""
-    made = (make(about) for make in MADE)
+    others = in_language(about, language())
+    made = (make(others.get(make.__name__, about)) for make in MADE)
     return tuple(
         replace(
             one,
+            about=_said(others[one.name]) if one.name in others else "",
             deeper=_second_half(one.name, about),
             steps=_with_terms(one.steps),
             minutes=minutes.of_station(one),
@@ -79,6 +83,33 @@ def _with_terms(steps: Sequence[Step]) -> Sequence[Step]:
     ]
 
 
+def in_language(about: Sentence, code: str) -> dict[str, Sentence]:
+    """What stations are about instead, so that they ask for words of the reader's language: by their names.
+
+    A translator of both directions writes in the language that its reader did not type.  Of a sentence in the reader's own
+    language the stations of the decoder are about the model that continues it, and that of cross-attention is about the
+    translation of a sentence into it.
+    """
+    subject, own = about.subject, source_language.written_in(about.subject.text)
+    if own is None or not code.startswith(own) or subject.edited or not source_language.reads_both(subject.model):
+        return {}
+    other = beginnings.in_language("en" if own == "zh" else "zh")
+    continued = Sentence(Subject(beginnings.CONTINUED.model, subject.text, ""))
+    return {
+        **dict.fromkeys(_OF_WRITING, continued),
+        "cross": Sentence(Subject(subject.model, other.text, beginnings.in_language(own).text)),
+    }
+
+
+def _said(about: Sentence) -> str:
+    """What a station is about that is not about the reader's model and sentence."""
+    subject = about.subject
+    text = subject.text if len(subject.text) <= _CAPTION else subject.text[:_CAPTION] + "…"
+    if about.stack == "decoder":
+        return _("Here the model {name} continues “{text}”.", name=subject.title, text=text)
+    return _("Here “{text}” is translated to “{target}”.", text=text, target=subject.target)
+
+
 def _second_half(station: str, about: Sentence) -> Deeper:
     """The part of a lesson that is the second half of a station."""
     entry, changes = leads_to(station, about)
@@ -88,7 +119,12 @@ def _second_half(station: str, about: Sentence) -> Deeper:
 
 def drawn_model(about: Sentence, made: Sequence[Station]) -> list[Box]:
     """The boxes of the drawing beside these stations, with the minutes that a look inside takes."""
-    found = boxes(about.subject.config, {one.name for one in made}, inside(about))
+    others = in_language(about, language())
+    opened = inside(about, ("attention", "layer"))
+    if about.subject.config.architecture == "encoder-decoder":
+        for name in ("mask", "cross"):
+            opened |= inside(others.get(name, about), (name,))
+    found = boxes(about.subject.config, {one.name for one in made}, opened)
     return [replace(box, minutes=minutes.of_box(box.inside)) for box in found]
 
 

@@ -1,0 +1,298 @@
+"""Which cells of a call's operands go into given cells of its result: what one head and one query need of each tensor.
+
+Cells are an `Index`: of each dimension the positions, in order; their product is what is meant.  Of calls whose way from
+operands to result is not known all cells are taken, so that nothing is left out.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vizformer.recorder.torch_calls import PRODUCTS, VIEWS, product_of
+
+Index = tuple[np.ndarray, ...]
+
+MOVES = VIEWS | {
+    "hstack", "vstack", "concat", "concatenate", "swapdims", "tile", "flip", "roll", "broadcast_to", "view_as",
+    "reshape_as", "index_select", "gather", "take_along_dim", "narrow", "double", "cpu", "cuda", "alias", "unfold",
+    "broadcast_tensors", "tensor_split", "hsplit", "moveaxis", "dropout", "identity", "cast",
+}  # fmt: skip
+"""Calls that leave every number as it is, and put it elsewhere or store it otherwise."""
+
+_SAME = frozenset(
+    {"clone", "contiguous", "to", "type", "float", "half", "bfloat16", "double", "detach", "data", "requires_grad_",
+     "type_as", "dropout", "cpu", "cuda", "alias"}
+)  # fmt: skip
+
+CELLWISE = frozenset(
+    {"add", "radd", "sub", "rsub", "mul", "rmul", "multiply", "div", "rdiv", "truediv", "rtruediv", "divide", "neg",
+     "negative", "exp", "exp2", "expm1", "log", "log1p", "sqrt", "rsqrt", "pow", "rpow", "square", "tanh", "sigmoid", "relu",
+     "relu6", "gelu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh", "softplus", "elu", "celu", "selu",
+     "leaky_relu", "logsigmoid", "clamp", "clip", "clamp_min", "clamp_max", "abs", "absolute", "sin", "cos", "masked_fill",
+     "where", "maximum", "minimum", "erf", "reciprocal", "lerp", "addcmul", "addcdiv", "nan_to_num", "floor", "round",
+     "sign", "softsign", "threshold"}
+)  # fmt: skip
+SUMMED = frozenset(
+    {"sum", "mean", "amax", "amin", "max", "min", "logsumexp", "norm", "vector_norm", "var", "std", "all", "any"}
+)
+_ALONG = frozenset({"softmax", "log_softmax", "cumsum", "cumprod", "normalize", "sort", "argsort"})
+_NORMS = frozenset({"layer_norm", "rms_norm"})
+_ADDED = {"addmm": 0, "baddbmm": 0, "linear": 2}  # which argument is added to the product
+_MOST = 2**24  # cells that are followed one by one
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor as some call met it.
+
+    Attributes:
+        of_text: whether it is made of the stream, so that it has other numbers for another text.
+        weight: the name of the parameter that it is, or a view of.
+        stream: whether it is the residual stream: what enters the block, or that with something added.
+        known: its numbers, where they are indices.
+    """
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    made_by: int | None = None  # the number of the call
+    of_text: bool = False
+    weight: str = ""
+    stream: bool = False
+    known: Tensor | None = None
+
+    @property
+    def everything(self) -> Index:
+        return tuple(np.arange(size) for size in self.shape)
+
+
+def union(a: Index | None, b: Index) -> Index:
+    return b if a is None else tuple(np.union1d(one, two) for one, two in zip(a, b, strict=True))
+
+
+def taken(x: Tensor, at: Index) -> Tensor:
+    """The cells of a tensor, its dimensions kept."""
+    for dim, index in enumerate(at):
+        if len(index) != x.shape[dim]:
+            narrow = len(index) and int(index[-1]) - int(index[0]) + 1 == len(index)
+            x = (
+                x.narrow(dim, int(index[0]), len(index))
+                if narrow
+                else x.index_select(dim, torch.from_numpy(np.asarray(index)).to(x.device))
+            )
+    return x
+
+
+def aligned(value: Value, out: Index, size: Sequence[int]) -> Index:
+    """The cells of an operand that is broadcast to the result."""
+    skip = len(out) - len(value.shape)
+    return tuple(
+        np.arange(n) if skip + dim < 0 else np.zeros(1, np.int64) if n == 1 != size[skip + dim] else out[skip + dim]
+        for dim, n in enumerate(value.shape)
+    )
+
+
+def is_sliced(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether the same call on the cells alone gives the result's cells."""
+    if name in SUMMED or name in _ALONG:
+        return bool(_dims(name, args, kwargs, 99))
+    return name in CELLWISE or name in PRODUCTS or name in _NORMS or name in ("linear", "addmm")
+
+
+def widened(name: str, args: Any, kwargs: Mapping[str, Any], cells: Index, shape: Sequence[int]) -> Index:
+    """The cells of a result with all along which the call goes: a softmax of some of its keys is of all of them."""
+    if name in _ALONG:
+        dims = _dims(name, args, kwargs, len(shape)) or range(len(shape))
+    elif name in _NORMS:
+        dims = range(len(shape) - _n_normed(args, kwargs), len(shape))
+    else:
+        return cells
+    return tuple(np.arange(shape[dim]) if dim in dims else at for dim, at in enumerate(cells))
+
+
+def _n_normed(args: Any, kwargs: Mapping[str, Any]) -> int:
+    shape = kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
+    return len(shape) if isinstance(shape, list | tuple | torch.Size) else 1
+
+
+def needed(
+    name: str, func: Callable[..., Any], args: Any, kwargs: Any, outs: Sequence[Value], cells: Mapping[int, Index]
+) -> list[tuple[Value, Index]]:
+    """The cells of each operand.
+
+    Args:
+        outs: the call's results; cells: by the place in these, the cells that are asked for.
+    """
+    given = list(values((args, kwargs)))
+    if name in MOVES:
+        found: list[tuple[Value, Index]] = []
+        for at, out in cells.items():
+            found += _moved(name, func, args, kwargs, at, len(outs) > 1, out) or [
+                (one, one.everything) for one in given
+            ]
+        return found
+    out = cells[min(cells)]
+    size = outs[min(cells)].shape
+    if name in PRODUCTS or name in ("linear", "addmm"):
+        product = _factors(name, args, kwargs, outs[0], out)
+        if product is not None:
+            return product
+    if name in CELLWISE and all(_fits(one.shape, size) for one in given):
+        return [(one, aligned(one, out, size)) for one in given]
+    first = given[0]
+    if name in _NORMS and _fits(first.shape, size):
+        n = _n_normed(args, kwargs)
+        whole = out[: len(out) - n] + first.everything[len(out) - n :]
+        return [(one, whole if one.shape == first.shape else one.everything) for one in given]
+    if name in _ALONG | SUMMED and len(given) == 1:
+        dims = _dims(name, args, kwargs, len(first.shape))
+        if dims is not None:
+            kept = len(size) == len(first.shape)
+            left = iter(out)
+            index = []
+            for dim, every in enumerate(first.everything):
+                if dim in dims:
+                    index.append(every)
+                    if kept:
+                        next(left)
+                else:
+                    index.append(next(left))
+            return [(first, tuple(index))]
+    return [(one, one.everything) for one in given]
+
+
+def _fits(shape: Sequence[int], size: Sequence[int]) -> bool:
+    """Whether a tensor is broadcast to the result, or has its shape."""
+    return len(shape) <= len(size) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(size), strict=False))
+
+
+def values(arguments: Any) -> Iterable[Value]:
+    if isinstance(arguments, Value):
+        yield arguments
+    elif isinstance(arguments, list | tuple):
+        for one in arguments:
+            yield from values(one)
+    elif isinstance(arguments, dict):
+        yield from values(list(arguments.values()))
+    elif isinstance(arguments, slice):
+        yield from values([arguments.start, arguments.stop, arguments.step])
+
+
+def with_tensors(arguments: Any, tensor: Callable[[Value], Any]) -> Any:
+    """Arguments with a tensor for each value in them."""
+    if isinstance(arguments, Value):
+        return tensor(arguments)
+    if isinstance(arguments, list | tuple) and not isinstance(arguments, torch.Size):
+        made = [with_tensors(one, tensor) for one in arguments]
+        return type(arguments)(*made) if hasattr(arguments, "_fields") else type(arguments)(made)
+    if isinstance(arguments, dict):
+        return {name: with_tensors(one, tensor) for name, one in arguments.items()}
+    if isinstance(arguments, slice):
+        return slice(*(with_tensors(one, tensor) for one in (arguments.start, arguments.stop, arguments.step)))
+    return arguments
+
+
+def _dims(name: str, args: Any, kwargs: Mapping[str, Any], n: int) -> set[int] | None:
+    """The dimensions that a call goes along; None where it goes along all, or that is not said."""
+    place = 2 if name in ("norm", "vector_norm", "normalize") else 1
+    dim = kwargs.get("dim", kwargs.get("axis", args[place] if len(args) > place else None))
+    if name == "normalize" and dim is None:
+        dim = 1
+    if isinstance(dim, bool) or dim is None:
+        return None
+    if isinstance(dim, int):
+        return {dim % n}
+    if isinstance(dim, list | tuple) and dim and all(isinstance(one, int) for one in dim):
+        return {one % n for one in dim}
+    return None
+
+
+def _factors(name: str, args: Any, kwargs: Any, out: Value, cells: Index) -> list[tuple[Value, Index]] | None:
+    """Of a product the rows and columns that meet in the cells, over the whole of what is summed."""
+    made: list[tuple[Tensor, Value]] = []
+
+    def empty(value: Value) -> Tensor:
+        made.append((torch.empty(value.shape, device="meta"), value))
+        return made[-1][0]
+
+    filled, named = with_tensors(args, empty), with_tensors(kwargs, empty)
+    result = torch.empty(out.shape, device="meta")
+    if name == "addmm":
+        factors = product_of(
+            "matmul", [*filled[1:3], *(named[one] for one in ("mat1", "mat2") if one in named)], {}, result
+        )
+    else:
+        factors = product_of(name, filled, named, result)
+    if factors is None or len(factors[4]) != len(cells):
+        return None
+    a, b, of_a, of_b, of_out = factors
+    found = []
+    for tensor, value in made:
+        labels = of_a if tensor is a else of_b if tensor is b else None
+        if labels is None:
+            found.append((value, aligned(value, cells, out.shape)))
+            continue
+        index = []
+        for letter, every in zip(labels, value.everything, strict=True):
+            at = cells[of_out.index(letter)] if letter in of_out else every
+            index.append(np.zeros(1, np.int64) if len(every) == 1 else at)
+        found.append((value, tuple(index)))
+    return found
+
+
+def _moved(
+    name: str, func: Callable[..., Any], args: Any, kwargs: Any, pick: int, many: bool, cells: Index
+) -> list[tuple[Value, Index]] | None:
+    """Where the cells of a move's result come from; None where there are too many of them to follow."""
+    given = list(values((args, kwargs)))
+    if name in _SAME and given and len(given[0].shape) == len(cells):
+        return [(given[0], cells)]
+    floats = [one for one in given if one.known is None]
+    if len(floats) == 1 and len(given) == 1:
+        source = torch.empty(floats[0].shape, device="meta")
+        try:
+            out: Any = func(*with_tensors(args, lambda _: source), **with_tensors(kwargs, lambda _: source))
+        except (RuntimeError, TypeError, NotImplementedError):
+            out = None
+        out = list(out)[pick] if many and out is not None else out
+        if isinstance(out, Tensor) and (out is source or out._base is source):
+            at = np.full((1,) * len(cells), out.storage_offset(), np.int64)
+            for dim, (index, stride) in enumerate(zip(cells, out.stride(), strict=True)):
+                at = at + index.reshape([-1 if d == dim else 1 for d in range(len(cells))]) * stride
+            return [(floats[0], _dims_of(at, floats[0].shape))]
+    if sum(int(np.prod(one.shape)) for one in floats) > _MOST:
+        return None
+    starts: dict[int, int] = {}
+    first = 0
+
+    def numbered(value: Value) -> Tensor:
+        nonlocal first
+        if value.known is not None:
+            return value.known.cpu()
+        n = int(np.prod(value.shape))
+        starts[id(value)] = first
+        first += n
+        return torch.arange(first - n, first).reshape(value.shape)
+
+    try:
+        out = func(*with_tensors(args, numbered), **with_tensors(kwargs, numbered))
+    except (RuntimeError, TypeError, IndexError):
+        return None
+    out = list(out)[pick] if many else out
+    at = taken(out, cells).numpy().reshape(-1)
+    found = []
+    for value in floats:
+        start = starts[id(value)]
+        own = at[(at >= start) & (at < start + int(np.prod(value.shape)))] - start
+        if len(own):
+            found.append((value, _dims_of(own, value.shape)))
+    return found
+
+
+def _dims_of(flat: np.ndarray, shape: Sequence[int]) -> Index:
+    if not shape:
+        return ()
+    return tuple(np.unique(one) for one in np.unravel_index(flat.reshape(-1), tuple(shape)))
