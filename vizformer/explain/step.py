@@ -140,6 +140,21 @@ def sizes(rows: Float[ndarray, "*n d"], weight: Float[ndarray, "d m"], add: ndar
 
 
 @dataclass(frozen=True)
+class Written:
+    """Where the author of a model wrote a step.
+
+    Attributes:
+        where: the file and the line, or that it is inside torch, and the module.
+        line: the words of the line, which are shown and never run; "" where it is inside torch.
+        unproved: why the step cannot be computed again in float64; None where it is.
+    """
+
+    where: Message
+    line: str = ""
+    unproved: Message | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """One line of the arithmetic.
 
@@ -154,6 +169,7 @@ class Step:
         inputs: what `code` reads of the model and its trace: weights, the residual stream, the mask.
         also: further results, shown after this one, and names in `code` too.
         meaning: what the result is called where there are several; None: "the result".
+        written: of a recorded model the author's line, which then stands in the place of `code`.
         proof: how we know.
         operands: what goes in.
         variable: the name in `code` that holds the result; if not said, the one that it sets last.
@@ -181,9 +197,10 @@ class Step:
     inputs: Mapping[str, Tensor] = field(default_factory=dict)
     also: tuple[Made, ...] = ()
     meaning: Message | None = None
+    written: Written | None = None
 
     def __post_init__(self) -> None:
-        if not self.variable:
+        if not self.variable and self.written is None:
             object.__setattr__(self, "variable", _SET.findall(self.code)[-1])
 
     @property

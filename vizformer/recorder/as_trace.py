@@ -121,18 +121,14 @@ def app_trace(trace: "RecordedTrace") -> Trace:
         raise TraceError("This trace is empty: no attention was recorded.")
     names = _stacks(trace)
     records: dict[str, AttentionRecord] = {}
-    counts: dict[tuple[str, str], int] = {}
-    for call in calls:
-        kind = (names[call.stack], "cross" if call.is_cross else "self")
-        number = counts.get(kind, 0)
-        counts[kind] = number + 1
+    for site, call in app_sites(trace).items():
         if (record := call.record) is None:
             raise TraceError(
                 "What multiplies the values at {site} are no shares of 1, which pictures show.", site=call.site
             )
-        site = f"{kind[0]}.{number}.{kind[1]}"
         records[site] = replace(record, site=site)
-        first = records[f"{kind[0]}.0.{kind[1]}"]
+        stack, _number, kind = site.split(".")
+        first = records[f"{stack}.0.{kind}"]
         if (first.q.shape[1], first.k.shape[1]) != (record.q.shape[1], record.k.shape[1]):
             raise TraceError(
                 "{site} has other tokens than the layers before it: the app's layers read the same ones.",
@@ -146,6 +142,17 @@ def app_trace(trace: "RecordedTrace") -> Trace:
     }
     about = {"model": trace.model_name, "recorded": "vizformer.recorder"}
     return Trace(tokens, None, (), about, None, records, residuals, trace.logits)
+
+
+def app_sites(trace: "RecordedTrace") -> dict[str, "RecordedAttention"]:
+    """The attention calls by the names that the app has: "encoder.0.self", "decoder.2.cross", ..."""
+    names, found = _stacks(trace), dict[str, "RecordedAttention"]()
+    counts: dict[tuple[str, str], int] = {}
+    for call in trace.attention:
+        kind = (names[call.stack], "cross" if call.is_cross else "self")
+        counts[kind] = counts.get(kind, 0) + 1
+        found[f"{kind[0]}.{counts[kind] - 1}.{kind[1]}"] = call
+    return found
 
 
 def _length(trace: "RecordedTrace", stack: str) -> int:

@@ -16,6 +16,7 @@ from vizformer.errors import TraceError, VizformerError
 from vizformer.generation import BeamTree, GenerationStep, Hypothesis, Sampling
 from vizformer.model import Edit, Trace
 from vizformer.options.shape import ModelShape
+from vizformer.recorder.op_steps import Again
 from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
 from vizformer.text import Tokenizer
@@ -112,6 +113,7 @@ class RecordedCheckpoint(AnyCheckpoint):
             recorder.stacks,
             output=recorder.output,
             model_name=type(self.module).__name__,
+            again=Again(self.module, lambda: self._run(ids, target_ids), tuple(edits)),
         )
 
     def _run(self, ids: Tensor, target_ids: Tensor | None, stopped: Sequence[BaseException] = ()) -> Any:

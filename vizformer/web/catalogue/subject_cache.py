@@ -1,7 +1,7 @@
 """What several pages compute from a subject, once for everybody."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from vizformer.web.words import labels
 
 if TYPE_CHECKING:
     from vizformer.analysis import HeadOverview, Kind, PairTerms, Prediction, TraceHeads
+    from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
     from vizformer.model import Trace
@@ -77,7 +78,20 @@ def predictions(subject: Subject, position: int) -> "tuple[Prediction, ...]":
 
 @cached
 def steps(subject: Subject, site: str, head: int, query: int) -> "list[Step]":
+    """Of our own arithmetic; of a recorded model the calls of its author's code."""
+    if not subject.checkpoint.is_own:
+        return explain.recorded_steps(_recorded(subject), subject.trace, site, head, query)
     return explain.light(explain.attention_steps(subject.checkpoint, subject.trace, site, head, query))
+
+
+@cached
+def recorded_layer(subject: Subject, stack: str, number: int, query: int) -> "list[Step]":
+    """One row on its way through a layer of a recorded model, by the calls of its author's code."""
+    return explain.recorded_layer_steps(_recorded(subject), subject.trace, f"{stack}.{number}", query)
+
+
+def _recorded(subject: Subject) -> "RecordedCheckpoint":
+    return cast("RecordedCheckpoint", subject.checkpoint)
 
 
 @cached

@@ -14,6 +14,7 @@ from vizformer.web.widgets import data_table, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_note, show_text, show_warning, translate
+from vizformer.web.words.plain_text import Markup
 
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
@@ -59,7 +60,7 @@ def walk(steps: Sequence[Step], labels: Callable[[Step], Labels], before: Sequen
     st.html(matrix.style())
     for index, step in enumerate(steps):
         if everything or index == current:
-            code = snippet(steps, index).text(_(_STAND_INS))
+            code = snippet(steps, index).text(_(_STAND_INS)) if step.written is None else step.written.line
             if everything:  # (else the list says which step it is)
                 st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
             show_step(step, labels(step), code, details=not everything, before=unedited.get(step.key))
@@ -105,9 +106,13 @@ def show_step(step: Step, labels: Labels, code: str, *, details: bool, before: S
     with words:
         st.markdown(translate(step.text, plain))
         st.latex(step.formula)
-        show_note("The same in PyTorch")
+        if step.written is None:
+            show_note("The same in PyTorch")
+        else:
+            show_note("In the model's own code: {where}", where=Markup(translate(step.written.where, plain)))
         tall = len(code) > LONG_CODE  # numbers written out: what stands beside it must not end far above
-        st.code(code, language="python", wrap_lines=True, height=TALLEST if tall else "content")
+        if code:
+            st.code(code, language="python", wrap_lines=True, height=TALLEST if tall else "content")
     if details:
         _details(step, labels)
 
@@ -120,6 +125,9 @@ def proof_line(step: Step) -> None:
     """Whether the model computed the same, and how we know."""
     if step.edited:
         show_warning("Edited: numbers of this step were set by hand.")
+    if step.written is not None and step.written.unproved is not None:
+        st.warning(translate(step.written.unproved, plain))
+        return
     proof_badge.show(step.proof)
 
 

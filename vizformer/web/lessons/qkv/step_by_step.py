@@ -36,7 +36,8 @@ def draw(subject: Subject) -> None:
     why = attention_selector.choose(subject, suggest=True)
     _steps(subject)
     aside(why)
-    _editing(subject)
+    if subject.checkpoint.is_own:
+        _editing(subject)
     lesson.ask(question(subject, state.view().kind))
 
 

@@ -44,7 +44,7 @@ def choose_layer(subject: Subject) -> None:
     """Which layer of which stack, and why the page opens on it, if nobody chose it."""
     with line():
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
-        n_layers = subject.config.layers_of(stack)
+        n_layers = subject.shape.layers_of(stack)
         state.fit(layer=n_layers)
         why = telling.open_on_a_layer(subject, "encoder" if stack == "encoder" else "decoder")
         names = [_("layer {layer}", layer=layer) for layer in range(n_layers)]

@@ -1,0 +1,174 @@
+"""Steps of a recorded model: the calls of its author's own code as a page shows steps, each with its line and its proof."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy import ndarray
+
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
+from vizformer.checkpoints.tensors.placement import name_of
+from vizformer.errors import TraceError
+from vizformer.explain import latex
+from vizformer.explain.arrays import float64
+from vizformer.explain.recorded_words import formula, text, title, where
+from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, Written
+from vizformer.messages import N_, Message
+from vizformer.model.trace import Trace
+from vizformer.recorder.as_trace import app_sites
+from vizformer.recorder.op_recorder import Numbers
+from vizformer.recorder.op_steps import OpStep, attention_ops, layer_ops
+from vizformer.recorder.recorded_trace import RecordedTrace
+
+ROOM = 16 * 2**20
+"""Bytes of numbers behind the steps of one head and one query."""
+
+
+def recorded_steps(checkpoint: RecordedCheckpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
+    """How query `query` attends at `site` in head `head`, call by call of the author's own code.
+
+    input -> projections -> what happens to q and k -> scores -> softmax -> weighted sum -> output -> sum
+
+    The model runs three times more.
+
+    Raises:
+        TraceError: what `vizformer.recorder.RecordedTrace.steps` raises; a site or head that is not there.
+    """
+    record = trace[site]
+    run = _run(checkpoint, trace)
+    attention = app_sites(run)[site]
+    query %= attention.n_q
+    blocked = None if record.bias is None else record.reason(head)[query].numpy() != 0
+    ops = attention_ops(run, attention, head, query, ROOM)
+    return _steps(ops, attention.n_k, attention.n_q, blocked)
+
+
+def recorded_layer_steps(checkpoint: RecordedCheckpoint, trace: Trace, layer: str, query: int) -> list[Step]:
+    """One row on its way through a layer ("decoder.2") beside its attention: norms, feed-forward, routers.
+
+    Raises:
+        TraceError: what `vizformer.recorder.RecordedTrace.layer_steps` raises; a layer that is not there.
+    """
+    run = _run(checkpoint, trace)
+    attention = app_sites(run).get(f"{layer}.self")
+    call = None if attention is None else attention.steps[0][0]
+    name = next((one.name for one in run.points if call and (one.stack, one.block) == (call.stack, call.block)), None)
+    if attention is None or name is None:
+        raise TraceError("{layer} is no layer whose block was found in this model.", layer=layer)
+    return _steps(layer_ops(run, name, query, ROOM), -1, attention.n_q, None)
+
+
+def _run(checkpoint: RecordedCheckpoint, trace: Trace) -> RecordedTrace:
+    """The run of the trace once more, by the modules' own names."""
+    if trace.edit is not None:
+        raise TraceError("Numbers were set by hand: the steps of a recorded model are those without them.")
+    ids = [checkpoint.tensor(tokens) for tokens in trace.tokens.values()]
+    return checkpoint.recorded(*ids)
+
+
+def _steps(ops: Sequence[OpStep], n_k: int, n_q: int, blocked: ndarray | None) -> list[Step]:
+    """The operations that have numbers, as steps; `of` counts these."""
+    return [_step(number, op, n_k, n_q, blocked) for number, op in enumerate(ops)]
+
+
+def _step(number: int, op: OpStep, n_k: int, n_q: int, blocked: ndarray | None) -> Step:
+    result = _array(op.result)
+    axes = _axes(op, result, n_k, n_q)
+    operands = tuple(
+        Operand("x", _meaning(one.of, one.weight, one.of_text), value, _axes(op, value, n_k, n_q))
+        for one in op.operands
+        if (value := _array(one.numbers)).size
+    )
+    contraction = _contraction(op, result)
+    reason = N_("Not computed again in float64: {reason}.", reason=op.reason) if op.reason else None
+    shape = " × ".join(map(str, op.result.shape))
+    kept = N_("{text} The whole result has the shape {shape}.", text=text(op), shape=shape)
+    if not result.size:
+        kept = N_("{text} Its numbers ({shape}) are too many to be kept.", text=text(op), shape=shape)
+    entry = not op.operands
+    dtype = name_of(op.result.x.dtype) if op.result.x is not None else "float32"
+    return Step(
+        f"op{number}",
+        title(op),
+        kept,
+        formula(op),
+        _live(result, contraction),
+        "y",
+        result,
+        "" if op.source is None else op.source.text,
+        Proof(
+            N_("the numbers of the recorded run") if entry else N_("what this call gave in the model's own run"),
+            op.error or 0.0,
+            op.holds or op.error is None,
+            direct=True,
+            precision=dtype,
+        ),
+        operands,
+        "y",
+        contraction,
+        blocked if blocked is not None and axes == ("keys",) and len(blocked) == result.shape[-1] else None,
+        axes,
+        op.edited,
+        written=Written(where(op), "" if op.source is None else op.source.text, reason),
+    )
+
+
+def _array(numbers: Numbers) -> ndarray:
+    """The numbers as a row or as a matrix; empty where they were not kept."""
+    if numbers.x is None:
+        return np.zeros(0)
+    x = float64(numbers.x.double() if numbers.x.is_floating_point() else numbers.x)
+    x = x.reshape([n for n in x.shape if n > 1] or [1])
+    return x if x.ndim < 3 else x.reshape(-1, x.shape[-1])
+
+
+def _axes(op: OpStep, value: ndarray, n_k: int, n_q: int) -> tuple[Axis, ...]:
+    over_keys = op.group in ("scores", "softmax", "weighted sum")
+    first: Axis = "keys" if len(value) == n_k else "queries" if len(value) == n_q else "features"
+    if value.ndim == 1:
+        return ("keys",) if over_keys and len(value) == n_k else ("features",)
+    last: Axis = "keys" if over_keys and value.shape[1] == n_k != value.shape[0] else "features"
+    return "features" if last == "keys" else first, last
+
+
+def _meaning(of: tuple[int, ...], weight: str, of_text: bool) -> Message:
+    if weight:
+        return N_("weights: {name}", name=weight)
+    if of:
+        return N_("from step {n}", n=", ".join(map(str, of)))
+    return N_("numbers of this text") if of_text else N_("numbers that no text changes")
+
+
+def _contraction(op: OpStep, result: ndarray) -> Contraction | None:
+    """The sum behind a product of a row or a matrix with a matrix, where all of its numbers are there."""
+    products = ("linear", "matmul", "bmm", "mm", "addmm", "einsum")
+    fused = op.name == "scaled_dot_product_attention" and op.group == "weighted sum"
+    if not (op.name in products or fused) or len(op.operands) < 2 or not result.size:
+        return None
+    values = [_array(one.numbers) for one in op.operands]
+    add = None
+    if op.name == "addmm":
+        add, left, right = values[0], *values[1:3]
+    else:
+        left, right = values[:2]
+        add = values[2] if op.name == "linear" and len(values) > 2 else None
+    if op.name == "linear":
+        right = right.reshape(result.shape[-1], -1).T
+    rows = np.atleast_2d(result)
+    left = left.reshape(1, -1) if left.ndim == 1 else left
+    right = right if right.ndim == 2 else right.reshape(left.shape[1], -1) if right.size % left.shape[1] == 0 else right
+    for a, b in ((left, right), (left, right.T)):
+        if a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0] and (a.shape[0], b.shape[1]) == rows.shape:
+            found = Contraction(a, b, None if add is None or add.shape != (rows.shape[1],) else add)
+            if np.allclose(found.total(), rows, rtol=1e-2, atol=1e-2 * max(1.0, float(np.abs(rows).max()))):
+                return found
+    return None
+
+
+def _live(result: ndarray, contraction: Contraction | None) -> str:
+    if not result.size:
+        return r"\dots"
+    first = float(np.atleast_2d(result)[0, 0])
+    if contraction is None:
+        return rf"y_0 = {latex.number(first)}"
+    add = None if contraction.add is None else float(contraction.add[0])
+    return rf"y_0 = {latex.sum_of_products(contraction.left[0], contraction.right[:, 0], add)} = {latex.number(first)}"
