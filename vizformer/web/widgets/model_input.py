@@ -17,7 +17,7 @@ from vizformer.web.frame import bar, sitemap
 from vizformer.web.link import packed_text, state, text_store
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language
+from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language, unlearned_text
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors, model_words
 from vizformer.web.words.errors import plain
@@ -68,7 +68,8 @@ def subject_box(
         return last
     st.session_state[_LAST_GOOD] = wanted
     source_language.gloss(wanted.text)
-    source_language.notice(wanted.model, wanted.text, usable)
+    if not source_language.notice(wanted.model, wanted.text, usable):
+        unlearned_text.notice(wanted)
     if (point := wanted.trace.first_not_finite()) is not None:
         show_warning(
             "From {point} on some of the model's numbers are no longer finite: a number set by hand is too large, the "

@@ -112,15 +112,15 @@ def gloss(text: str) -> None:
             show_note("{text} means: {meaning}", text=text, meaning=meant)
 
 
-def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None = None) -> None:
-    """Says that the model reads another language than the text is in, where its card says so, and the way out.
+def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None = None) -> bool:
+    """Says that the model reads another language than the text is in, where its card says so; whether that was said.
 
-    That is the bundled model that reads such texts, or where it is not `usable` on the page, a sentence for this model.
+    With it the way out: the bundled model that reads such texts or, where it is not `usable` on the page, a sentence.
     """
     reads, written, used = read_by(model), written_in(text), script(text)
     both = reads is None and written is None and reads_both(model)
     if not used or not (both or (reads is not None and reads != written)):
-        return
+        return False
     sentence = in_language(reads or language()[:2]).text
     other = None if written is None else in_language(written).model
     with st.container(horizontal=True, key="other-language"):
@@ -150,6 +150,7 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
         else:
             label = _("Use the sentence {text}", text=sentence)
             st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
+    return True
 
 
 def _another_script(reads: Language, name: str) -> str:
