@@ -269,7 +269,7 @@ def _of_recorded(
     site: str,
     picture: Picture,
 ) -> AttentionView | StreamView:
-    """Of several runs the last, which the notes say; and what the recorder could not follow."""
+    """Of several runs the last, which the notes say; and what the recorder could not follow, or what is not the model's."""
     notes: list[Message] = []
     caption: list[str] = []
     sites: tuple[str, ...]
@@ -290,6 +290,8 @@ def _of_recorded(
         else:
             kind = kind or next((one for one in numbers.kinds if " cross" in one), numbers.kinds[0])
             heads, sites = numbers.heads(kind), numbers.sites(kind)
+    drawn = (source,) if isinstance(source, RecordedAttention) else source.attention
+    notes += [said for one in drawn if one.site in sites and (said := one.unproved) is not None]
     queries, keys = labels(*heads.shape[2:], tokens or heads.query_tokens, key_tokens or heads.key_tokens)
     caption.append(" … ".join(dict.fromkeys((sites[0], sites[-1]))))
     return AttentionView(heads, queries, keys, picture, _joined(caption, ()), notes=tuple(notes))

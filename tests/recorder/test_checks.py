@@ -7,8 +7,7 @@ from torch import nn
 import vizformer as vf
 from tests.recorder.hand_written import GPT, KINDS, Additive, Attention, Block, D, Separate, d, future, ids
 from tests.recorder.tiny_types import TYPES, inputs, made
-from vizformer.errors import TraceError
-from vizformer.recorder import check
+from vizformer.recorder import check, check_lengths, checking, lengths_of
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -119,9 +118,97 @@ def test_without_blocks_nothing_is_tried_and_that_is_said():
     assert "no repeated blocks" in str(found.said[-1])
 
 
-def test_no_attention_at_all_is_refused():
-    with pytest.raises(TraceError, match="No attention was recorded"):
-        check(nn.Sequential(nn.Linear(4, 4)), torch.randn(2, 4))
+def test_a_model_without_attention_has_a_result_that_says_so():
+    found = check(nn.Sequential(nn.Linear(4, 4)), torch.randn(2, 4))
+    assert (found.exact, found.whole, found.tokenwise) == (False, False, False)
+    assert str(found.said[0]) == "no attention was recorded"
+
+
+def test_tokens_that_mix_without_attention_are_named():
+    class Rolled(Attention):
+        def forward(self, x):
+            return self.wo(x.roll(1, 1))
+
+    found = check(GPT(Rolled), ids(1, 8))
+    assert not found.exact
+    assert found.mixing == ("h.0.attn",)
+
+
+class Late(Attention):
+    """Beyond a window of 12 tokens the code does something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window_size = 12
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        p = (q @ k.mT * d**-0.5).masked_fill(future(x.shape[1]), -torch.inf).softmax(-1)
+        return self.out(p @ v) + (x.roll(1, 1) if x.shape[1] > self.window_size else 0)
+
+
+def test_a_second_text_is_longer_than_the_longest_window():
+    model = GPT(Late)
+    assert check(model, ids(1, 8)).whole
+    lengths = lengths_of(model)
+    assert lengths[1] > 12 > lengths[0]
+    found = check_lengths(model, lambda n: model(ids(1, n)), lengths)
+    assert found.exact
+    assert not found.whole
+    assert "h.0.attn" in found.mixing
+    assert found.lengths == lengths
+
+
+def test_a_window_that_is_too_long_to_be_tried_is_named():
+    model = GPT(Late)
+    assert lengths_of(model, 10) == (7, 10)
+    found = check_lengths(model, lambda n: model(ids(1, n)), lengths_of(model, 10))
+    assert found.whole
+    assert found.window == 12
+    assert "a window of 12 tokens" in str(found.said[-1])
+
+
+def test_windows_are_read_from_configs_and_those_of_layers_are_not():
+    from types import SimpleNamespace
+
+    from vizformer.recorder.checks import windows
+
+    model = GPT()
+    model.config = SimpleNamespace(sliding_window=40, max_window_layers=28, attention_window=[6, 80], window=True)
+    assert windows(model) == (6, 40, 80)
+    assert lengths_of(model) == (7, 88)
+    assert lengths_of(GPT()) == (7, 21)
+
+
+def test_checks_say_how_far_they_are_and_end_where_they_are_told_to():
+    model, ran = GPT(), []
+
+    def run(n):
+        ran.append(n)
+        model(ids(1, n))
+
+    heard = []
+    found = check_lengths(model, run, (5, 9), heard=heard.append)
+    assert heard == sorted(set(heard))
+    assert heard[-1] == 1
+    assert found == check_lengths(model, run, (5, 9))
+
+    class StopError(Exception):
+        pass
+
+    def stop(part):
+        raise StopError
+
+    ran.clear()
+    with pytest.raises(StopError):
+        check_lengths(model, run, (5, 9), heard=stop)
+    assert ran == [5]
+    steps = checking(model, run, (5, 9))
+    next(steps)
+    with torch.no_grad(), vf.recording(model) as trace:  # between two steps nothing records
+        model(ids())
+    assert trace.sites
+    steps.close()
 
 
 def test_what_a_compiled_function_computes_is_named():

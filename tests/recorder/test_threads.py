@@ -11,6 +11,7 @@ import vizformer as vf
 from tests.recorder.hand_written import GPT, KINDS, ids
 from vizformer import HeadEdit, StreamEdit
 from vizformer.errors import TraceError
+from vizformer.recorder import forget
 
 
 def numbers(trace):
@@ -148,6 +149,26 @@ def test_nothing_of_the_process_or_the_model_is_switched():
         vf.record(model, ids())
     assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
     assert set(hooks) == {2}
+
+
+def test_a_model_that_is_forgotten_takes_its_fused_path_again(monkeypatch):
+    model, x, fused = encoder(), torch.randn(1, 5, 16), []
+    own = torch._transformer_encoder_layer_fwd
+    monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", lambda *args: fused.append(1) or own(*args))
+    with torch.no_grad():
+        before = model(x)
+        assert fused == [1, 1]
+        vf.record(model, x)
+        model(x)
+        assert fused == [1, 1]
+        mine = model.layers[0].register_forward_hook(lambda *_: None)
+        forget(model)
+        assert list(model.layers[0]._forward_hooks) == [mine.id]
+        mine.remove()
+        assert torch.equal(model(x), before)
+    assert fused == [1, 1, 1, 1]
+    assert not any(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+    assert vf.record(model, x).sites
 
 
 def test_an_edit_ends_with_its_recording():

@@ -5,11 +5,11 @@
         model.generate(ids)
     trace["transformer.h.0.attn"].pattern(3)
 
-record, recording   here
+record, recording   here; forget (takes its hooks off a model again)
 the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
 the code's steps    cells (which numbers a head and a query need), op_recorder (keeps them), source_lines, op_steps
 what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
-what is set, tried  edits; checks
+what is set, tried  edits; checks (of a model), proof (of a row that is drawn)
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,9 @@ import torch
 from torch import nn
 
 from vizformer.errors import TraceError
-from vizformer.recorder.checks import Checked, check
+from vizformer.recorder.checks import Checked, check, check_lengths, checking, lengths_of
 from vizformer.recorder.edits import HeadEdit, StreamEdit
+from vizformer.recorder.hooks import forget as forget
 from vizformer.recorder.op_steps import Again, OpStep
 from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 from vizformer.recorder.recorder import Recorder

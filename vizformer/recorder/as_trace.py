@@ -126,6 +126,8 @@ def app_trace(trace: "RecordedTrace") -> Trace:
             raise TraceError(
                 "What multiplies the values at {site} are no shares of 1, which pictures show.", site=call.site
             )
+        if call.unproved is not None:
+            raise TraceError(call.unproved)
         records[site] = replace(record, site=site)
         stack, _number, kind = site.split(".")
         first = records[f"{stack}.0.{kind}"]

@@ -123,33 +123,45 @@ class Call:
     group: "list[Call] | None" = None  # calls whose z are put side by side: the heads of one attention
     n_q: int = 0
 
-    def maps(self, dtype: torch.dtype | None = None) -> Tensor:
-        """[batch and heads, n_q, n_k], computed by the calls that ran."""
+    def maps(self, dtype: torch.dtype | None = None, at: int | None = None) -> Tensor:
+        """[batch and heads, n_q, n_k], computed by the calls that ran; with `at` of that one of batch and heads alone."""
         if self.node is not None:
             assert self.layout is not None
             p = self.layout.of_p(replay(self.node, dtype))
-            return p.reshape(-1, *p.shape[-2:])
-        scores, added = self.scaled(dtype or torch.float32)
-        return torch.softmax(scores if added is None else scores + added, -1)
+            p = p.reshape(-1, *p.shape[-2:])
+            return p if at is None else p[at : at + 1]
+        scores, added = self.scaled(dtype or torch.float32, at)
+        return torch.softmax(scores if added is None else scores.add_(added), -1)
 
-    def scaled(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
-        """Of scaled_dot_product_attention q k^T * scale, and what is added to it, [batch and heads, n_q, n_k]."""
+    def scaled(self, dtype: torch.dtype, at: int | None = None) -> tuple[Tensor, Tensor | None]:
+        """Of scaled_dot_product_attention q k^T * scale, [batch and heads, n_q, n_k], and what is added to it, of all alike
+        [1, n_q, n_k]."""
         assert self.q is not None
         assert self.k is not None
-        at = self.k.where(self.lead)
-        assert at is not None
-        q, k = self.q.flat().to(dtype), self.k.flat().to(dtype)[at.reshape(-1)]
+        where = self.k.where(self.lead)
+        assert where is not None
+        which = slice(None) if at is None else slice(at, at + 1)
+        q, k = self.q.flat()[which].to(dtype), self.k.flat()[where.reshape(-1)[which]].to(dtype)
         scale = self.options.get("scale")
-        scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
-        mask = self.options.get("attn_mask")
+        scores = (q @ k.mT).mul_(q.shape[-1] ** -0.5 if scale is None else scale)
+        return scores, self.added(scores.shape[-2:], dtype, which)
+
+    def added(self, shape: torch.Size, dtype: torch.dtype, which: slice = slice(None)) -> Tensor | None:
+        """What scaled_dot_product_attention adds to scores, [batch and heads, n_q, n_k], of all alike [1, n_q, n_k]."""
+        mask: Tensor | None = self.options.get("attn_mask")
         if self.options.get("is_causal"):
-            mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+            mask = torch.ones(shape, dtype=torch.bool, device=self.v.part.tensor.device).tril()
         if mask is None:
-            return scores, None
+            return None
+        if mask.dim() < 3 or all(
+            step == 0 or size == 1 for size, step in zip(mask.shape, mask.stride()[:-2], strict=False)
+        ):
+            mask = mask[(0,) * (mask.dim() - 2)].expand(shape)[None]
+        else:
+            mask = mask.expand(*self.lead, *shape).reshape(-1, *shape)[which]
         if mask.dtype == torch.bool:
-            mask = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
-        added = mask.to(dtype).expand(*self.lead, *scores.shape[-2:])
-        return scores, added.reshape(scores.shape)
+            return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
+        return mask.to(dtype)
 
     def heads(self) -> Tensor:
         """[batch, heads]: where in what is flat each head of each text lies."""

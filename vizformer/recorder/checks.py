@@ -3,9 +3,12 @@
 exact      z, computed again from what was recorded, is the model's z at every site
 whole      with all z set to 0, no token's row changes another's between the first block's input and the last one's end
 tokenwise  with all z set to 0, a row that is changed changes q, k and v in its own row alone
+
+A model may do something else with a longer text: `checking` runs them at several lengths, one beyond its longest window.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +18,20 @@ from torch import Tensor, nn
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.recorder.edits import HeadEdit, StreamEdit
-from vizformer.recorder.recorded_trace import EXACT, RecordedTrace
+from vizformer.recorder.proof import EXACT
+from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
 
 _SAME = 1e-5
 """By what a row may differ where it is the same, as a part of the largest number: experts take other rows together."""
+
+SHORT, LONGER, MOST = 7, 8, 512
+"""Tokens: of the short text, of the long one beyond the longest window, and the most that are tried."""
+
+_WINDOW = re.compile(r".*window.*|.*chunk.*|local_(attention|radius).*")
+_NO_WINDOW = re.compile(r".*(layers|feed_forward|lm_head).*")
+_HARMLESS = ("unsure", "softmax", "tensor")
+"""What was not followed, and is known to mix no tokens where nothing mixes them with all z at 0."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,9 @@ class Checked:
         mixing: the modules that mix tokens although all z are 0; None where no repeated blocks were found, so that nothing
             was tried.
         moved: the sites whose q, k or v hold other rows than their own; None likewise.
-        escaped: what the recorder could not follow.
+        escaped: what the recorder could not follow, less what is proved to mix no tokens.
+        lengths: of how many tokens the texts were.
+        window: the longest window that no text was longer than; None where all were tried.
     """
 
     errors: Mapping[str, float]
@@ -40,10 +54,13 @@ class Checked:
     mixing: tuple[str, ...] | None
     moved: tuple[str, ...] | None
     escaped: tuple[Message, ...]
+    lengths: tuple[int, ...] = ()
+    window: int | None = None
 
     @property
     def exact(self) -> bool:
-        return not self.inexact
+        """Whether there is attention, and all of it was computed again."""
+        return bool(self.errors) and not self.inexact
 
     @property
     def whole(self) -> bool:
@@ -51,12 +68,13 @@ class Checked:
 
     @property
     def tokenwise(self) -> bool:
-        return self.moved == ()
+        return bool(self.errors) and self.moved == ()
 
     @property
     def said(self) -> tuple[Message, ...]:
         """What does not hold, in words; empty where all three do."""
-        found = list(self.escaped)
+        found = [] if self.errors else [N_("no attention was recorded")]
+        found += self.escaped
         if self.inexact:
             found.append(N_("z, computed again, is not the model's at {sites}", sites=", ".join(self.inexact)))
         if self.mixing is None:
@@ -67,6 +85,14 @@ class Checked:
             found.append(
                 N_("queries, keys or values hold other tokens than their own at {sites}", sites=", ".join(self.moved))
             )
+        if self.window is not None:
+            found.append(
+                N_(
+                    "a window of {window} tokens was named, and texts of at most {n} were tried",
+                    window=self.window,
+                    n=max(self.lengths),
+                )
+            )
         return tuple(found)
 
 
@@ -74,52 +100,171 @@ def check(model: nn.Module, *args: Any, **kwargs: Any) -> Checked:
     """Runs `model(*args, **kwargs)` several times, without gradients, and compares the runs.
 
     Raises:
-        TraceError: no attention was recorded; what `vizformer.recorder.record` raises.
+        TraceError: what `vizformer.recorder.record` raises.
     """
-    trace = _run(model, args, kwargs, ())
-    if not trace.sites:
-        raise TraceError("No attention was recorded. {escaped}", escaped=trace.escaped or "")
-    errors: dict[str, float] = {}
-    inexact: dict[str, None] = {}
-    for one in trace.attention:
-        errors[one.site] = max(errors.get(one.site, 0.0), one.error())
-        z = one.steps[0][0].z
-        if z is None or not errors[one.site] <= EXACT.get(z.dtype, 1e-4):
-            inexact[one.site] = None
-    stacks = {point.stack: point.x for point in trace.points if point.block == -1}
-    if not stacks:
-        return Checked(errors, tuple(inexact), None, None, trace.escaped)
-    silent = HeadEdit(None, z=0.0)
-    base = _run(model, args, kwargs, (silent,))
-    mixing: dict[str, None] = {}
-    moved: dict[str, None] = {}
-    for stack, x in stacks.items():
-        dim, n = _tokens_of(trace, stack, x)
-        for row in sorted({0, n // 2}):
-            edit = StreamEdit(stack, lambda x, dim=dim, row=row: _turned(x, dim, row))  # type: ignore[misc]
-            other = _run(model, args, kwargs, (silent, edit))
-            if not all(
-                _same_elsewhere(a.x, b.x, dim, row if a.stack == stack else None)
-                for a, b in zip(base.points, other.points, strict=True)
-            ):
-                mixing |= dict.fromkeys(_mixers(model, args, kwargs, (silent,), (silent, edit), dim, row, n))
-            for a, b in zip(base.attention, other.attention, strict=True):
-                sides = {"q": a.stack, "k": a.steps[0][0].keys_of, "v": a.steps[0][0].keys_of}
-                for name, side in sides.items():
-                    try:
-                        one, two = getattr(a, name), getattr(b, name)
-                    except TraceError:
-                        continue
-                    own = row if side == stack else None
-                    if (own is not None and one.shape[1] != n) or not _same_elsewhere(one, two, 1, own):
-                        moved[a.site] = None
-    return Checked(errors, tuple(inexact), tuple(mixing), tuple(moved), trace.escaped)
+    return _driven(_Found().tried(model, lambda: model(*args, **kwargs)), None)
 
 
-def _run(model: nn.Module, args: Any, kwargs: Any, edits: tuple[Any, ...], heard: Any = None) -> RecordedTrace:
-    recorder = Recorder(model, edits, heard=heard)
+def check_lengths(
+    model: nn.Module,
+    run: Callable[[int], object],
+    lengths: Sequence[int] | None = None,
+    *,
+    heard: Callable[[float], None] | None = None,
+) -> Checked:
+    """The same on texts of several lengths.
+
+    Args:
+        run: runs the model once with a text of so many tokens; always the same text of a length.
+        lengths: default those of `lengths_of`.
+        heard: called after every run of the model with which part of all is done; what it raises ends the checks.
+
+    Raises:
+        TraceError: as `check`.
+    """
+    return _driven(checking(model, run, lengths), heard)
+
+
+def checking(
+    model: nn.Module, run: Callable[[int], object], lengths: Sequence[int] | None = None
+) -> Generator[float, None, Checked]:
+    """`check_lengths` run by run: after each it yields which part of all is done, and may be left off there."""
+    lengths = tuple(lengths_of(model) if lengths is None else lengths)
+    found = _Found()
+    for number, n in enumerate(lengths):
+        steps = found.tried(model, lambda n=n: run(n))  # type: ignore[misc]
+        while True:
+            try:
+                part = next(steps)
+            except StopIteration:
+                break
+            yield (number + part) / len(lengths)
+    longest = max(windows(model), default=0)
+    return found.checked(lengths, longest if longest >= max(lengths) else None)
+
+
+def windows(model: nn.Module) -> tuple[int, ...]:
+    """The lengths of windows and of chunks that the modules and their configs name, ascending."""
+    found = set()
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        for fields in (vars(module), getattr(config, "__dict__", {})):
+            for name, value in fields.items():
+                if _WINDOW.fullmatch(name) and not _NO_WINDOW.fullmatch(name):
+                    values = value if isinstance(value, list | tuple) else [value]
+                    found |= {one for one in values if type(one) is int and one > 1}
+    return tuple(sorted(found))
+
+
+def lengths_of(model: nn.Module, most: int = MOST) -> tuple[int, ...]:
+    """A short text, and one that is longer than the longest window, if that is of at most `most` tokens."""
+    reached = [one + LONGER for one in windows(model) if one + LONGER <= most]
+    return tuple(dict.fromkeys((min(SHORT, most), min(most, max([3 * SHORT, *reached])))))
+
+
+def _driven(steps: Generator[float, None, Checked], heard: Callable[[float], None] | None) -> Checked:
+    while True:
+        try:
+            part = next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        if heard is not None:
+            heard(part)
+
+
+class _Found:
+    """What several texts showed."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, float] = {}
+        self.inexact: dict[str, None] = {}
+        self.mixing: dict[str, None] | None = None
+        self.moved: dict[str, None] = {}
+        self.escaped: dict[object, Message] = {}
+
+    def checked(self, lengths: tuple[int, ...] = (), window: int | None = None) -> Checked:
+        harmless = self.mixing is not None and not self.mixing
+        escaped = [
+            said
+            for what, said in self.escaped.items()
+            if not (harmless and isinstance(what, tuple) and what[0] in _HARMLESS)
+        ]
+        mixing, moved = (None, None) if self.mixing is None else (tuple(self.mixing), tuple(self.moved))
+        return Checked(self.errors, tuple(self.inexact), mixing, moved, tuple(escaped), lengths, window)
+
+    def tried(self, model: nn.Module, run: Callable[[], object]) -> Generator[float, None, Checked]:
+        """The checks with one text."""
+        trace = _run(model, run, (), escaped=self.escaped)
+        for one in trace.attention:
+            error = one.error()
+            self.errors[one.site] = max(self.errors.get(one.site, 0.0), error)
+            z = one.steps[0][0].z
+            if z is None or not error <= EXACT.get(z.dtype, 1e-4):
+                self.inexact[one.site] = None
+        stacks = {point.stack: point.x for point in trace.points if point.block == -1}
+        runs = 2 + 4 * len(stacks)
+        yield 1 / runs
+        if not stacks:
+            return self.checked()
+        self.mixing = self.mixing or {}
+        silent = HeadEdit(None, z=0.0) if trace.calls else None
+        base = _run(model, run, (silent,))
+        done = 2
+        yield done / runs
+        for stack, x in stacks.items():
+            dim, n = _tokens_of(trace, stack, x)
+            kin = _kin(trace, stack)
+            for row in sorted({0, n // 2}):
+                edit = StreamEdit(stack, lambda x, dim=dim, row=row: _turned(x, dim, row))  # type: ignore[misc]
+                other = _run(model, run, (silent, edit))
+                if [len(base.points), len(base.calls)] != [len(other.points), len(other.calls)]:
+                    self.mixing[stack] = None  # what runs depends on the numbers
+                    continue
+                if not all(
+                    _same_elsewhere(a.x, b.x, dim, row if a.stack in kin else None)
+                    for a, b in zip(base.points, other.points, strict=True)
+                ):
+                    names = _mixers(model, run, (silent,), (silent, edit), dim, row, n)
+                    self.mixing |= dict.fromkeys(names or [stack])
+                self._moved(base, other, kin, row, n)
+                done += 2
+                yield done / runs
+        return self.checked()
+
+    def _moved(self, base: RecordedTrace, other: RecordedTrace, kin: frozenset[str], row: int, n: int) -> None:
+        for a, b in zip(base.attention, other.attention, strict=True):
+            sides = {"q": a.stack, "k": a.steps[0][0].keys_of, "v": a.steps[0][0].keys_of}
+            for name, side in sides.items():
+                try:
+                    one, two = getattr(a, name), getattr(b, name)
+                except TraceError:
+                    continue
+                own = row if side in kin else None
+                if (own is not None and one.shape[1] != n) or not _same_elsewhere(one, two, 1, own):
+                    self.moved[a.site] = None
+
+
+def _kin(trace: RecordedTrace, stack: str) -> frozenset[str]:
+    """The lists of blocks between which a stream goes to and fro: their rows are the same tokens."""
+    names = [point.stack for point in trace.points]
+    first, last = names.index(stack), len(names) - 1 - names[::-1].index(stack)
+    among = set(names[first : last + 1])
+    around = {name for name in names if names.index(name) < first and name in names[last:]}
+    return frozenset(among | around)
+
+
+def _run(
+    model: nn.Module,
+    run: Callable[[], object],
+    edits: tuple[Any, ...],
+    heard: Any = None,
+    escaped: dict[object, Message] | None = None,
+) -> RecordedTrace:
+    recorder = Recorder(model, tuple(edit for edit in edits if edit is not None), heard=heard)
     with torch.no_grad(), recorder:
-        model(*args, **kwargs)
+        run()
+    if escaped is not None:
+        escaped |= recorder.escaped
     return RecordedTrace(
         recorder.calls,
         recorder.points,
@@ -135,7 +280,9 @@ def _tokens_of(trace: RecordedTrace, stack: str, x: Tensor) -> tuple[int, int]:
     n, batch = (call.n_q, call.batch) if call else (None, 1)
     if x.dim() == 2:
         return 0, x.shape[0]
-    dim = 0 if x.shape[0] == n != batch and x.shape[1] == batch else 1
+    if x.shape[0] == n != batch and x.shape[1] == batch:
+        return 0, x.shape[0]
+    dim = next((at for at in range(1, x.dim() - 1) if x.shape[at] == n), 1)
     return dim, x.shape[dim]
 
 
@@ -150,16 +297,16 @@ def _same_elsewhere(a: Tensor, b: Tensor, dim: int, row: int | None) -> bool:
     """Whether two tensors are the same but in one row."""
     if a.shape != b.shape:
         return False
-    if row is not None:
+    if row is not None and a.dim() > dim and row < a.shape[dim]:
         rest = [at for at in range(a.shape[dim]) if at != row]
-        a, b = (x.index_select(dim, torch.tensor(rest, device=x.device)) for x in (a, b))
+        a, b = (x.index_select(dim, torch.tensor(rest, dtype=torch.long, device=x.device)) for x in (a, b))
     if not a.numel():
         return True
     bound = _SAME * max(1.0, float(a.abs().max()))
     return bool(((a - b).abs() <= bound).logical_or(a == b).all())
 
 
-def _mixers(model: nn.Module, args: Any, kwargs: Any, one: Any, two: Any, dim: int, row: int, n: int) -> list[str]:
+def _mixers(model: nn.Module, run: Callable[[], object], one: Any, two: Any, dim: int, row: int, n: int) -> list[str]:
     """The innermost modules whose inputs differ in a row alone, and whose outputs differ in others."""
 
     def collect(edits: Any) -> list[tuple[str, list[Tensor], list[Tensor]]]:
@@ -169,7 +316,7 @@ def _mixers(model: nn.Module, args: Any, kwargs: Any, one: Any, two: Any, dim: i
             given, made = (_rows(value, dim, n) for value in ((args, list(kwargs.values())), out))
             found.append((name, given, made))
 
-        _run(model, args, kwargs, edits, heard)
+        _run(model, run, edits, heard)
         return found
 
     names = []

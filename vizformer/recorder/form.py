@@ -18,7 +18,9 @@ _BLOCKS = -1e4
 """What is added to a score to block it is at most this."""
 
 _SMALL, _HUGE = 1e-3, 1e8
-_SAME = 1e-5  # by so much weights may differ
+_SAME, _SAME_SINGLE = 1e-5, 5e-5  # by so much weights may differ, in float64 and in float32
+_FEW = 4_000_000  # weights of a call that are compared in float64
+_ROWS = 48  # queries of which scale and cap are read off
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,13 @@ class Form:
             scores = self.cap * torch.tanh(scores / self.cap)
         return scores if self.added is None else scores + _of(self.added, at)
 
+    def single(self) -> "Form":
+        """The same in float32."""
+        numbers = (None if x is None else x.float() for x in (self.scale, self.added, self.sinks))
+        scale, added, sinks = numbers
+        assert scale is not None
+        return Form(scale, self.cap, added, self.blocked, sinks)
+
     def weights(self, product: Tensor, at: slice = slice(None)) -> Tensor:
         scores = self.scores(product, at)
         if self.blocked is not None:
@@ -71,27 +80,50 @@ def products_of(call: Call, dtype: torch.dtype = torch.float64) -> Tensor | None
     return q @ k.mT if q.shape[-1] == k.shape[-1] else None
 
 
+def row_of(form: Form, call: Call, at: int, query: int) -> Tensor | None:
+    """The weights [n_k] of one query of one of batch and heads; None where it is not known which rows meet."""
+    if call.q is None or call.k is None:
+        return None
+    found = [(one.flat(), one.where(call.lead)) for one in (call.q, call.k)]
+    if any(where is None for _, where in found):
+        return None
+    q, k = (x[int(where.reshape(-1)[at])].double() for x, where in found if where is not None)
+    if q.shape[-1] != k.shape[-1]:
+        return None
+    rows = slice(query, query + 1)
+    added, blocked = (
+        None if x is None else x[0 if len(x) == 1 else at][None, rows] for x in (form.added, form.blocked)
+    )
+    sinks = None if form.sinks is None else form.sinks[at : at + 1]
+    return Form(form.scale[at : at + 1], form.cap, added, blocked, sinks).weights((q[rows] @ k.mT)[None])[0, 0]
+
+
 def form_of(call: Call) -> Form | None:
     """The form of a call; None where what it computes is none, or where that is not proved."""
+    if call.node is None:
+        return None if call.q is None or call.k is None else _of_sdpa(call)
     product = products_of(call)
-    if product is None:
+    found = None if product is None else _of_chain(call, product)
+    if found is None or product is None:
         return None
-    found = _of_sdpa(call) if call.node is None else _of_chain(call, product)
-    if found is None:
+    # in float32 where float64 takes seconds: of weights up to 1 it leaves some 1e-6 of a softmax over scores up to 20
+    few = product.numel() <= _FEW
+    weights = call.maps(torch.float64 if few else torch.float32).nan_to_num_(0.0)
+    if weights.shape != product.shape:
         return None
-    weights = call.maps(torch.float64).nan_to_num(0.0)
-    same = weights.shape == product.shape and torch.allclose(found.weights(product), weights, rtol=0, atol=_SAME)
-    return found if same else None
+    off = found.weights(product) if few else found.single().weights(product.float())
+    return found if bool(off.sub_(weights).abs_().max() <= (_SAME if few else _SAME_SINGLE)) else None
 
 
 def _of_sdpa(call: Call) -> Form:
+    """Proved by the documentation of the call, whose formula it is."""
     assert call.q is not None
-    _, added = call.scaled(torch.float64)
+    shape = torch.Size((call.n_q, call.v.part.n))
     scale = call.options.get("scale")
     d = call.q.part.tensor.shape[call.q.labels.index(call.q.column)]
     n = torch.Size(call.lead).numel()
     every = torch.full((n,), d**-0.5 if scale is None else float(scale), dtype=torch.float64)
-    return Form(every, None, *_split(added), None)
+    return Form(every, None, *_split(call.added(shape, torch.float64)), None)
 
 
 def _of_chain(call: Call, product: Tensor) -> Form | None:
@@ -102,10 +134,12 @@ def _of_chain(call: Call, product: Tensor) -> Form | None:
     if len(normal) != 1 or best is None or len(normal[0].before) != 1:
         return None
     entry = normal[0].before[0]
+    some = torch.linspace(0, product.shape[1] - 1, min(product.shape[1], _ROWS)).long()
 
     def tried(value: float) -> tuple[Tensor, Tensor | None] | None:
         given = _added(best, torch.full(best.shape, value, dtype=torch.float64, device=product.device))
-        return _placed(call, replay(entry, torch.float64, {best: given}), product.shape)
+        found = _placed(call, replay(entry, torch.float64, {best: given}), product.shape)
+        return found if value == 0 or found is None else (found[0][:, some], found[1])
 
     parts = [tried(value) for value in (0.0, _SMALL, _HUGE)]
     if any(part is None for part in parts):
@@ -113,13 +147,14 @@ def _of_chain(call: Call, product: Tensor) -> Form | None:
     (zero, sinks), (small, _), (huge, _) = parts  # type: ignore[misc]
     if sinks is not None:
         shift = sinks - sinks[:, :1]  # what was taken off each row, as its largest score
-        zero, small, huge, sinks = zero - shift, small - shift, huge - shift, sinks[:, 0, 0]
-    open_ = zero > _BLOCKS
-    slope = torch.where(open_, (small - zero) / _SMALL, torch.nan)
+        zero, small, huge, sinks = zero - shift, small - shift[:, some], huge - shift[:, some], sinks[:, 0, 0]
+    rows = zero[:, some]
+    open_ = rows > _BLOCKS
+    slope = torch.where(open_, (small - rows) / _SMALL, torch.nan)
     scale = slope.flatten(1).nanmedian(1).values.nan_to_num(1.0)
     if not torch.allclose(slope[open_], scale[:, None, None].expand_as(slope)[open_], rtol=1e-4, atol=1e-9):
         return None
-    reach = (huge - zero)[open_]
+    reach = (huge - rows)[open_]
     cap = float(reach.median()) if reach.numel() and float(reach.median()) < 0.5 * _HUGE * float(scale.max()) else None
     return Form(scale, cap, *_split(zero), sinks)
 

@@ -1,7 +1,9 @@
 """Which recorder hears of a module: the one of the thread that runs it, and none where that thread records nothing.
 
 Hooks are set on a model's modules once and stay.  What records lies in a variable of the thread, so that another thread
-that runs the same model meanwhile computes what it would compute alone.
+that runs the same model meanwhile computes what it would compute alone.  They stay also because of what they cost: with
+hooks `nn.TransformerEncoder` does not take its fused path, whose numbers differ in the last digits; if they came and went,
+a run would depend on who else records.
 """
 
 import threading
@@ -39,3 +41,20 @@ def listen(modules: list[nn.Module]) -> None:
             if entering not in module._forward_pre_hooks.values():
                 module.register_forward_pre_hook(entering, with_kwargs=True, prepend=True)
                 module.register_forward_hook(leaving, with_kwargs=True, always_call=True)
+
+
+def forget(model: nn.Module) -> None:
+    """Takes the hooks off a model that is recorded no more; no thread may be running it.
+
+    `nn.TransformerEncoder` takes its fused path again then. The next recording sets them anew.
+    """
+    with _lock:
+        for module in model.modules():
+            for hooks, known in (
+                (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
+                (module._forward_hooks, module._forward_hooks_with_kwargs),
+            ):
+                for key in [key for key, hook in hooks.items() if hook in (entering, leaving)]:
+                    del hooks[key]
+                    known.pop(key, None)
+                    module._forward_hooks_always_called.pop(key, None)

@@ -18,10 +18,8 @@ from vizformer.recorder.as_trace import app_trace, record_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
+from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
 from vizformer.recorder.recorder import Point
-
-EXACT = {torch.float64: 1e-6, torch.float32: 1e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2}
-"""By what z, computed again, may differ from the model's, as a part of the largest number of z."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,7 +133,29 @@ class RecordedAttention:
             TraceError: no such head.
         """
         self.check(head)
-        return self.maps()[head]
+        rows = []
+        number, at = self._where[head]
+        for step in self.steps:
+            p = step[number].maps(at=at)[0]
+            rows.append(torch.nn.functional.pad(p, (0, self.n_k - p.shape[-1])))
+        return torch.cat(rows)
+
+    def prove(self, head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
+        """Whether a row of a map that is drawn is what the model multiplied v by (`vizformer.recorder.proof`).
+
+        Args:
+            query: counted from 0; -1 is the last one.
+            row: [n_k], what is drawn; default that of `pattern(head)`.
+
+        Raises:
+            TraceError: no such head or query.
+        """
+        return prove_row(self, head, query, row)
+
+    @cached_property
+    def unproved(self) -> Message | None:
+        """Which row of a map that is drawn is not the model's, of one tried in each head; None where all are."""
+        return unproved(self)
 
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of a head, as the model had it.

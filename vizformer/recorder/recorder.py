@@ -23,11 +23,11 @@ from vizformer.recorder.hooks import here, listen
 from vizformer.recorder.torch_calls import (
     OPENED,
     PRODUCTS,
-    REDUCERS,
     SDPA,
     SILENT,
     VIEWS,
     changed,
+    ends,
     name_of,
     product_of,
     tensors,
@@ -36,6 +36,7 @@ from vizformer.recorder.torch_calls import (
 _WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
 _ATTENTION = ("softmax", "exp", "relu", "sigmoid")
 _FLEX = ("flex_attention", "flex_attention_hop")
+_KINDS = 4  # of layers that take turns in one list: attention, a state space, experts
 
 
 @dataclass
@@ -58,16 +59,18 @@ class _Open:
 def blocks_of(model: nn.Module) -> dict[nn.Module, tuple[str, int]]:
     """The modules between which the stream runs: of each the list that it is in, and its place.
 
-    A list is one of modules of one class with modules of their own inside, that lies in no block of another list.
+    A list is one of modules of one class, or an `nn.ModuleList` of at most four classes, with modules of their own inside;
+    it lies in no block of another list.
     """
     found: dict[nn.Module, tuple[str, int]] = {}
     names: list[str] = []
     for name, module in model.named_modules():
         if not isinstance(module, nn.ModuleList | nn.Sequential) or not len(module):
             continue
-        inside = sum(1 for _ in module[0].modules())
+        inside = min(sum(1 for _ in one.modules()) for one in module)
         outer = any(name.startswith(f"{block}.") for block in names)
-        if len({type(one) for one in module}) == 1 and inside > 3 and not outer and not found.keys() & set(module):
+        most = _KINDS if isinstance(module, nn.ModuleList) else 1
+        if len({type(one) for one in module}) <= most and inside > 3 and not outer and not found.keys() & set(module):
             names += [f"{name}.{number}" for number in range(len(module))]
             found |= {one: (name, number) for number, one in enumerate(module)}
     return found
@@ -282,7 +285,7 @@ class Recorder(TorchFunctionMode):
             self._tags[made] = node
         elif name in PRODUCTS or name == "linear":
             self._tags[made] = source
-        elif (nodes and (name not in REDUCERS)) or name == "softmax":
+        elif (nodes and not ends(name, args, kwargs)) or name == "softmax":
             self._follow(func, name, args, kwargs, made, nodes, source)
         else:
             weight = bool(tags) and name in VIEWS and all(tag is _WEIGHT for tag in tags)
@@ -390,7 +393,7 @@ class Recorder(TorchFunctionMode):
             (self._blocks[one.module] for one in reversed(self._open) if one.module in self._blocks), ("", -1)
         )
         x = next((one.x for one in reversed(self.points) if (one.stack, one.forward) == (stack, self.forward)), None)
-        if x is not None and x[..., 0].numel() != n_q * self._batch:
+        if x is not None and x[..., 0].numel() != n_q * self._batch and n_q not in x.shape[:-1]:
             n = x[..., 0].numel() // self._batch
             said = N_(
                 "{site} has {n_q} queries for {n} tokens: they are not its tokens one by one",
@@ -532,6 +535,8 @@ class Recorder(TorchFunctionMode):
                     return out, False, self._node(func, name, args, kwargs, out, (node,), source, **more)
                 return out, False, None
             layout = Layout(of_p, of_v, of_out)
+            if layout.whole and node.normal in ("relu", "sigmoid") and v.shape[layout.v.index(layout.feature)] == 1:
+                return out, False, None  # scores of several heads are added up, to choose tokens by
             if layout.whole and node.normal:
                 return self._close(func, args, kwargs, out, p, node, v, layout, source)
         if _WEIGHT in (tag_a, tag_b):

@@ -50,6 +50,14 @@ REDUCERS = frozenset(
 )
 """Calls after which numbers are no longer on their way from a product to a map."""
 
+
+def ends(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call takes numbers off the way from a product to a map; the larger of two tensors is still on it."""
+    if name in ("max", "min") and isinstance(kwargs.get("other", args[1] if len(args) > 1 else None), Tensor):
+        return False
+    return name in REDUCERS
+
+
 VIEWS = frozenset(
     {
         "t",

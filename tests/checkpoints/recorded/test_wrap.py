@@ -183,3 +183,23 @@ def test_eight_threads_use_one_checkpoint():
     for one in threads:
         one.join()
     assert not wrong
+
+
+def test_checks_are_of_two_lengths_and_may_be_ended():
+    wrapped = vf.wrap(GPT(), Letters())
+    parts = []
+    found = wrapped.checks(heard=parts.append)
+    assert (found.exact, found.whole, found.tokenwise, found.lengths) == (True, True, True, (7, 21))
+    assert parts[-1] == 1
+
+    class EndedError(Exception):
+        pass
+
+    def end(_part):
+        raise EndedError
+
+    with pytest.raises(EndedError):
+        wrapped.checks(heard=end)
+    both = vf.wrap(Translator(), Letters())
+    assert both.shape.architecture == "encoder-decoder"
+    assert (both.checks().exact, both.checks().whole, both.checks().tokenwise) == (True, True, True)

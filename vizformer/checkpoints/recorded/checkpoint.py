@@ -16,10 +16,13 @@ from vizformer.errors import TraceError, VizformerError
 from vizformer.generation import BeamTree, GenerationStep, Hypothesis, Sampling
 from vizformer.model import Edit, Trace
 from vizformer.options.shape import ModelShape
+from vizformer.recorder.checks import MOST, Checked, check_lengths, lengths_of
 from vizformer.recorder.op_steps import Again
 from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
 from vizformer.text import Tokenizer
+
+_DRAWN = 1000  # ids of which the texts of the checks consist
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,6 +132,29 @@ class RecordedCheckpoint(AnyCheckpoint):
                 kind=type(error).__name__,
                 error=str(error)[:300],
             ) from error
+
+    def checks(self, *, heard: Callable[[float], None] | None = None) -> Checked:
+        """Whether recordings of it are exact, whole and tokenwise, at two lengths (`vizformer.recorder.checks`).
+
+        Args:
+            heard: called after every run of the module with which part of all is done; what it raises ends the checks.
+
+        Raises:
+            TraceError: what `recorded` raises.
+        """
+        shape = self.shape
+        marks = {shape.pad_id, shape.eos_id, shape.mask_id}
+
+        def drawn(n: int, rows: int) -> Tensor:
+            known = [one for one in range(min(rows, _DRAWN)) if one not in marks] or [0]
+            at = torch.randint(len(known), (1, n), generator=torch.Generator().manual_seed(n))
+            return torch.tensor(known)[at].to(self.device)
+
+        def run(n: int) -> None:
+            both = shape.architecture == "encoder-decoder"
+            self._run(drawn(n, shape.input_vocab_size), drawn(max(1, 2 * n // 3), shape.vocab_size) if both else None)
+
+        return check_lengths(self.module, run, lengths_of(self.module, min(MOST, shape.max_positions)), heard=heard)
 
     def trace(
         self,
