@@ -6,7 +6,9 @@ import torch
 
 from tests import tiny
 from tests.bundled import load
+from vizformer.analysis.attribution import picture_numbers
 from vizformer.analysis.attribution.picture_numbers import HEADS, SHOWN, apart, forward_picture, shown_layers
+from vizformer.analysis.heads.resting import Rest, find_rest
 
 CASES = {
     "zh-en": "I have a cat.",
@@ -87,3 +89,15 @@ def test_a_model_that_adds_to_its_scores_says_so():
     assert not any(one.plain for one in found.lanes[0].attention)
     assert found.lanes[0].added is None
     assert found.candidates == ()
+
+
+def test_a_head_that_rests_is_found_and_so_is_one_whose_tokens_rest_on_themselves():
+    found = forward_picture(load("zh-en"), load("zh-en").trace("我有一只猫。"))
+    for lane in found.lanes:
+        for one in lane.attention:
+            assert list(one.rests) == [find_rest(weights, one.reasons) for weights in one.weights]  # (none on itself)
+    assert any(rest is not None and rest.key == 0 for rest in found.lanes[0].attention[0].rests)
+    weights, free = np.eye(4, dtype=np.float32), np.zeros((4, 4), np.uint8)
+    assert picture_numbers._rest("encoder", weights, free) == Rest(picture_numbers.ITSELF, 1.0)
+    assert picture_numbers._rest("cross", weights, free) is None
+    assert picture_numbers._rest("encoder", np.full((4, 4), 0.25, np.float32), free) is None

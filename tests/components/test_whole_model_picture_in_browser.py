@@ -1,5 +1,7 @@
 """The picture of the whole model in a browser: what is pressed is looked at, and read out, without a server."""
 
+from dataclasses import replace
+
 import pytest
 from playwright.sync_api import expect
 
@@ -104,3 +106,17 @@ def test_on_a_phone_the_glass_is_a_sheet(open_file, scheme):
     expect(glass).to_be_hidden()
     expect(head).to_be_focused()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_a_head_that_rests_on_one_token_is_said_to(open_file):
+    lanes = [replace(lane, glosses=["", "look", ""]) if lane.stack == "encoder" else lane for lane in picture().lanes]
+    first = replace(lanes[0].maps[0], rests=[(1, 0.8), (-1, 0.796)])
+    lanes[0] = replace(lanes[0], maps=[first, *lanes[0].maps[1:]])
+    page = open_file(whole_model_picture.to_html(picture(lanes=lanes)))
+    rest = page.locator(".vf-whole-rest")
+    expect(rest).to_have_text("")
+    page.get_by_role("button", name="Encoder layer 0, self-attention, head 0").click()
+    expect(rest).to_have_text("This head rests: on average “see (look)” gets 80 % of the attention.")
+    page.get_by_role("button", name="Encoder layer 0, self-attention, head 3").click()
+    expect(rest).to_have_text("This head rests: on average a token gives itself 80 %.")
+    expect(page.locator(".vf-whole-encoder .vf-whole-token").nth(1)).to_have_text("see look")

@@ -141,6 +141,28 @@ def test_a_layer_and_all_heads_of_one_are_drawn_when_asked_for(open_app):
     assert maps() == [(0, 4), (2, 4), (3, 4)]  # of another model nothing was asked for
 
 
+def test_what_was_written_can_be_taken_back(open_app):
+    app = open_app(text="我有一只猫。", target="I have a dog")
+    assert not [one for one in app.text_input if one.key == "view.target"]  # what is written stands in the picture
+    assert not drawn(app)["own"]
+    app = press(app, "own")
+    assert drawn(app)["own"]
+    assert "".join(drawn(app)["written"]) == "I have a cat."
+    assert "target" not in said_by(app)
+
+
+def test_tokens_of_the_proposed_sentences_alone_are_glossed_for_readers_of_english(open_app):
+    for text in ("我有一只猫。", "我爱北京的春天。", "The cat sat on the mat.", "I have a cat."):
+        lanes = drawn(open_app(text=text))["lanes"]
+        glossed = [
+            token for lane in lanes for token, gloss in zip(lane["tokens"], lane["glosses"], strict=False) if gloss
+        ]
+        chinese = [token for lane in lanes for token in lane["tokens"] if "一" <= token <= "鿿"]
+        assert glossed == chinese != []
+    for changes in ({"text": "我有一只狗。"}, {"text": "我有一只猫。", "lang": "zh"}):
+        assert not any(gloss for lane in drawn(open_app(**changes))["lanes"] for gloss in lane["glosses"])
+
+
 def test_models_that_lack_something(open_app, tmp_path, monkeypatch):
     made.t5(tmp_path / "headless-t5", model="T5Model")
     made.bert(tmp_path / "headless", model="BertModel")

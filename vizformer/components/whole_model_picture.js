@@ -108,7 +108,7 @@ class WholeModelPicture {
       box.setAttribute("aria-label", title.textContent ?? "");
       const tokens = element("div", "vf-whole-tokens");
       tokens.classList.toggle("vf-whole-crowded", lane.tokens.length > CROWDED);
-      this.tokens.push(lane.tokens.map((token, i) => tokenButton(token, () => this.choose(at, i))));
+      this.tokens.push(lane.tokens.map((token, i) => tokenButton(token, lane.glosses[i], () => this.choose(at, i))));
       tokens.append(...this.tokens[at]);
       if (lane.count > lane.tokens.length) tokens.append(element("span", "vf-whole-more", `+ ${lane.count - lane.tokens.length}`));
       const rows = element("div", "vf-whole-rows");
@@ -267,7 +267,7 @@ class WholeModelPicture {
     const { words, candidates } = this.data;
     const row = Math.min(this.row, candidates.length - 1);
     drawCandidates(this.bars, candidates[row] ?? [], words, this.send ? (token) => this.tell("write", { row, token }) : null);
-    drawWritten(this.written, this.data, this.row, row);
+    drawWritten(this.written, this.data, this.row, row, this.send ? () => this.tell("own") : null);
   }
 
   /** @param {string} does @param {Record<string, number>} [more] */

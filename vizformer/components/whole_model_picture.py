@@ -24,8 +24,9 @@ ENGLISH: Mapping[str, str] = words_of(__file__)
 
 _COMPONENT = _mount.Component("whole_model_picture", ENGLISH)
 
-DOES = ("write", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
-"""What a press may ask of the page: to write a token, to draw a layer or all heads of one, or to show more elsewhere."""
+DOES = ("write", "own", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
+"""What a press may ask of the page: to write a token, to let the model write again, to draw a layer or all heads of one, or
+to show more elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Maps:
     `plain`: whether softmax sees q . k * `scale` alone.
     `weights`, `scores`: [heads, queries, keys]; `reasons` [queries, keys], 0 where a cell is visible.
     `totals`: log sum exp of the scores of a row [heads, queries].
+    `rests`: where each head rests: a key (-1: each token on itself), and its share of the weights; none: nothing is said.
     """
 
     kind: str
@@ -48,11 +50,15 @@ class Maps:
     scores: NDArray[np.floating] = field(repr=False)
     reasons: NDArray[np.integer] = field(repr=False)
     totals: NDArray[np.floating] = field(repr=False)
+    rests: Sequence[tuple[int, float] | None] = ()
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A stack: its tokens (of `count`), the rows that enter it [tokens, cells], its layers (of `layers`)."""
+    """A stack: its tokens (of `count`), the rows that enter it [tokens, cells], its layers (of `layers`).
+
+    `glosses`: what each token means in the reader's language; empty where nothing is said.
+    """
 
     stack: str
     tokens: Sequence[str]
@@ -61,6 +67,7 @@ class Lane:
     embedded: NDArray[np.floating] = field(repr=False)
     added: NDArray[np.floating] | None = field(repr=False)
     maps: Sequence[Maps] = field(repr=False)
+    glosses: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,8 @@ class Candidate:
 class Picture:
     """Everything that is drawn.
 
-    `candidates`: of each row of the last lane; `written`: what each row but the first of the last lane has written.
+    `candidates`: of each row of the last lane; `written`: what each row but the first of the last lane has written, `own`
+        whether the model chose it.
     `look`: among all maps of all lanes the one that is enlarged at first, head, query and key.
     `addresses`: by kind, where a browser asks for queries and keys (`payload.HeadsPayload.address`).
     `positions`: how the model is told of places; `norm` and `norm_order` as in its options.
@@ -89,6 +97,7 @@ class Picture:
     positions: str = ""
     norm: str = "layer_norm"
     norm_order: str = "post"
+    own: bool = True
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -172,13 +181,14 @@ def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
             {
                 "stack": lane.stack,
                 "tokens": list(lane.tokens),
+                "glosses": list(lane.glosses),
                 "count": lane.count,
                 "layers": lane.layers,
                 "cells": int(lane.embedded.shape[1]),
                 "added": lane.added is not None,
                 "maps": [
                     {"kind": m.kind, "layer": m.layer, "heads": list(m.heads), "n_heads": m.n_heads}
-                    | {"scale": m.scale, "plain": m.plain}
+                    | {"scale": m.scale, "plain": m.plain, "rests": list(m.rests) or [None] * len(m.heads)}
                     for m in lane.maps
                 ],
             }
@@ -186,6 +196,7 @@ def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
         ],
         "candidates": [[[c.text, c.id, c.probability, c.special] for c in row] for row in picture.candidates],
         "written": list(picture.written),
+        "own": picture.own,
         "look": list(picture.look),
         "score": float(every[picture.look[0]].scores[picture.look[1:]]),  # what alone a cover has of the scores
         "positions": picture.positions,

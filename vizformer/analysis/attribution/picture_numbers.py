@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from vizformer.analysis.attribution.predictions import Prediction, most_probable
 from vizformer.analysis.heads.maps import Kind, n_layers, site_name
+from vizformer.analysis.heads.resting import RESTS, ROWS, Rest, find_rest
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
@@ -20,6 +21,7 @@ SHOWN = 32  # tokens of a stack up to which all are drawn; of more, one less, wh
 CELLS = 32  # numbers of a row that are drawn: the first ones
 LAYERS, HEADS = 3, 4  # drawn of a stack, and of a layer
 CANDIDATES = 5
+ITSELF = -1  # in the place of a key
 _ALL = 0.99
 
 Stack = Literal["encoder", "decoder"]
@@ -40,6 +42,7 @@ class Attention:
     scores: Float[ndarray, "heads n_q n_k"]  # before the mask
     reasons: UInt8[ndarray, "n_q n_k"]  # why a cell is masked, 0 where it is not (`vizformer.model.masks.Reason`)
     totals: Float[ndarray, "heads n_q"]  # log sum exp of a row's scores, over all keys that are visible
+    rests: tuple[Rest | None, ...]  # of each head: the key on which it rests, `ITSELF` where each token rests on itself
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,18 @@ def _attention(record: AttentionRecord, kind: Kind, layer: int, n_q: int, n_k: i
         torch.stack(scores)[:, :, :n_k].cpu().numpy(),
         blocked[0][:, :n_k].cpu().numpy(),
         torch.stack(totals).cpu().numpy(),
+        tuple(_rest(kind, maps[head], blocked[0][:, :n_k].cpu().numpy()) for head in heads),
     )
+
+
+def _rest(kind: Kind, weights: Float[ndarray, "n_q n_k"], reasons: UInt8[ndarray, "n_q n_k"]) -> Rest | None:
+    """`find_rest`; else whether the tokens that see several keys give themselves most, on average."""
+    choosing = (reasons == 0).sum(1) > 1
+    found = find_rest(weights, reasons)
+    if found is not None or kind == "cross" or choosing.sum() < ROWS:
+        return found
+    share = float(weights.diagonal()[choosing].mean())
+    return Rest(ITSELF, share) if share > RESTS else None
 
 
 def _look(lanes: Sequence[Lane], mask_id: int | None) -> Look:

@@ -1,7 +1,7 @@
 // @ts-check
 // The most probable next tokens as bars that can be pressed: that token is written.
 
-import { element } from "./dom.js";
+import { element, signButton } from "./dom.js";
 import { fill, visible } from "./text.js";
 
 /** @import { Words } from "./types.d.ts" */
@@ -34,11 +34,21 @@ export function drawCandidates(host, candidates, words, press) {
 }
 
 // What was written, the current token framed; without a stack beside it, the token that comes after the row.
-/** @param {HTMLElement} host @param {SentPicture} data @param {number} row @param {number} predicted the row of the candidates */
-export function drawWritten(host, { lanes, written, candidates }, row, predicted) {
+/**
+ * @param {HTMLElement} host
+ * @param {SentPicture} data
+ * @param {number} row
+ * @param {number} predicted the row of the candidates
+ * @param {(() => void) | null} undo lets the model write again
+ */
+export function drawWritten(host, { lanes, written, candidates, own, words }, row, predicted, undo) {
   if (lanes.length > 1) {
-    host.replaceChildren(...written.map((text, i) => (i === row ? element("mark", "", text) : text)));
+    host.replaceChildren(...written.flatMap((text, i) => {
+      const word = text.trimStart();  // the frame would lie over the word before
+      return i === row ? [text.slice(0, text.length - word.length), element("mark", "", word)] : [text];
+    }));
     if (lanes[1].count > lanes[1].tokens.length) host.append(" …");
+    if (!own && undo) host.append(" ", signButton("↺", words.own, undo));
   } else {
     const next = candidates[predicted]?.[0];
     host.replaceChildren(...(next ? [`${visible(lanes[0].tokens[predicted])} → `, element("mark", "", visible(next[0]))] : []));

@@ -1,6 +1,7 @@
 // @ts-check
 // The tokens and the small maps of the picture of the whole model, each a button; the strips between them.
 
+import { element } from "./dom.js";
 import { paint, weightStep } from "./head_image.js";
 import { laneButton } from "./lane_keys.js";
 import { fill, visible } from "./text.js";
@@ -20,9 +21,10 @@ export function drawStrip({ tokens, cells }, theme, strips, start) {
   return picture;
 }
 
-/** @param {string} token @param {() => void} press */
-export function tokenButton(token, press) {
+/** @param {string} token @param {string | undefined} gloss what it means @param {() => void} press */
+export function tokenButton(token, gloss, press) {
   const button = laneButton("vf-whole-token", visible(token), press);
+  if (gloss) button.append(" ", element("small", "vf-whole-gloss", gloss));
   button.title = visible(token);
   return button;
 }

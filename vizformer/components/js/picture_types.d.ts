@@ -9,6 +9,8 @@ interface SentMaps {
   n_heads: number;
   scale: number;
   plain: boolean;
+  /** Of each head: the key on which it rests (-1: each token on itself), and that key's share; null where it does not. */
+  rests: ([number, number] | null)[];
 }
 
 /** The heads of one layer, with what they are read from. */
@@ -17,6 +19,8 @@ export interface PictureMaps extends SentMaps {
   lane: number;
   queries: string[];
   keys: string[];
+  queryGlosses: string[];
+  keyGlosses: string[];
   /** Queries that the whole text has. */
   queryCount: number;
   address: string;
@@ -60,6 +64,8 @@ export interface BoxVector {
 export interface SentLane {
   stack: "encoder" | "decoder";
   tokens: string[];
+  /** What each token means; empty where nothing is said. */
+  glosses: string[];
   count: number;
   layers: number;
   cells: number;
@@ -72,6 +78,8 @@ export interface SentPicture extends Sent<null> {
   lanes: SentLane[];
   candidates: [string, number, number, boolean][][];
   written: string[];
+  /** Whether the model chose what is written. */
+  own: boolean;
   look: [number, number, number, number];
   /** That of `look`, where the others are not sent. */
   score: number;

@@ -40,6 +40,7 @@ export class ReadingGlass {
     this.proof.hidden = true;
     this.said = element("p");
     this.said.setAttribute("aria-live", "polite");
+    this.rest = element("p", "vf-whole-rest");
     this.sum = element("p", "vf-whole-sum");
     this.ways = element("div", "vf-whole-ways");
     this.prove = element("button", "vf-whole-prove");
@@ -49,7 +50,7 @@ export class ReadingGlass {
     this.all.type = "button";
     this.all.onclick = () => on.heads();
     this.ways.append(this.sum, this.prove);
-    this.root.append(this.title, this.all, this.shut, this.stage, this.proof, this.said, this.ways);
+    this.root.append(this.title, this.all, this.shut, this.stage, this.proof, this.said, this.rest, this.ways);
   }
 
   /** @param {Chosen} chosen @param {HTMLCanvasElement} picture @param {Words} words */
@@ -58,7 +59,12 @@ export class ReadingGlass {
     const again = this.chosen?.maps === maps && this.chosen.head === head && this.chosen.query === query && this.chosen.key === key;
     Object.assign(this, { chosen, words });
     const weight = maps.weightAt(head, query, key);
-    const [row, column] = [visible(maps.queries[query]), visible(maps.keys[key])];
+    const [row, column] = [withGloss(maps.queries, maps.queryGlosses, query), withGloss(maps.keys, maps.keyGlosses, key)];
+    const rest = maps.rests[head];  // on a key, or (-1) each token on itself
+    this.rest.textContent = rest && fill(words[rest[0] < 0 ? "rests_on_itself" : "rests"], {
+      key: rest[0] < 0 ? "" : withGloss(maps.keys, maps.keyGlosses, rest[0]), share: `${(100 * rest[1]).toFixed(0)} %`,
+    });
+    this.rest.title = this.rest.textContent ?? "";
     this.title.textContent = fill(words[`title_${maps.kind}`], { layer: maps.layer, head: maps.heads[head] });
     this.shut.setAttribute("aria-label", words.close);
     this.root.setAttribute("aria-label", this.title.textContent);
@@ -180,6 +186,12 @@ export class ReadingGlass {
     const within = (/** @type {number} */ at, /** @type {number} */ n) => Math.max(0, Math.min(n - 1, at));
     this.on.pick(within(query + down, maps.queries.length), within(key + right, maps.keys.length));
   }
+}
+
+// A token, and what it means in brackets.
+/** @param {string[]} tokens @param {string[]} glosses @param {number} at */
+function withGloss(tokens, glosses, at) {
+  return glosses[at] ? `${visible(tokens[at])} (${glosses[at]})` : visible(tokens[at]);
 }
 
 // "/√64" of a scale of 1/8; "·0.3" of one that is no such root.

@@ -63,6 +63,8 @@ def content(sent: Any) -> str:
             data[name], types[name] = base64.b64encode(column.tobytes()).decode("ascii"), column.dtype.name
     for name in ("key", "version", "selected", "addresses", "scores", "totals"):  # (nothing of it can be pressed)
         data.pop(name, None)
+    row = data["look"][2]  # (the others are seen after a press)
+    data["candidates"] = [one if at == row else [] for at, one in enumerate(data["candidates"])]
     data["words"] = {name: said for name, said in data["words"].items() if not _PRESSED.match(name)}
     types = {name: type_ for name, type_ in types.items() if name in data}
     return json.dumps(

@@ -32,7 +32,8 @@ def subject_box(
     """Draws the boxes for sentence, target and model, and returns what can be shown.
 
     A page that only some models can fill says which are `usable`: it opens on one where the link names none.  The box of the
-    sentence stands in `place` where there is one, else in the bar with the others.
+    sentence stands in `place` where there is one, else in the bar with the others; a page that has a place for it shows
+    what is written itself, and has no box of the target.
 
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
@@ -110,7 +111,7 @@ def _boxes(models: Sequence[ModelRef], place: DeltaGenerator | None, *, reads_ta
         )
         long_text.button()
     with bar.boxes():
-        if reads_target:
+        if reads_target and place is None:
             written = _("what the model writes") if state.view().model.is_from_elsewhere else _("its own translation")
             st.text_input(
                 _("Target"),

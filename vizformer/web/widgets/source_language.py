@@ -50,6 +50,25 @@ MEANINGS: Mapping[str, str] = {
 """What the Chinese sentences mean that pages propose."""
 WORDS: Mapping[str, str] = {"我": "I", "有": "have", "一": "one", "只": "measure word", "猫": "cat"}
 """What the tokens of the first of them mean."""
+GLOSSES: Mapping[str, str] = {
+    "我": "I",
+    "有": "have",
+    "一": "one",
+    "只": "(counter)",
+    "猫": "cat",
+    "爱": "love",
+    "北": "Bei-",
+    "京": "-jing",
+    "的": "’s",
+    "春": "spring",
+    "天": "season",
+    "坐": "sit",
+    "在": "at",
+    "地": "floor",
+    "毯": "rug",
+    "上": "on",
+}
+"""What the Chinese tokens mean of the sentences that the first page proposes, and of their translations."""
 CARD = 20_000  # characters of a card that are looked at
 
 
@@ -98,6 +117,12 @@ def words_with_meaning(text: str, tokens: Sequence[str]) -> list[str]:
     """Tokens of a Chinese sentence that a page proposes, each with what it means in brackets, where that is to be said."""
     known = WORDS if text == CHINESE.text and meaning(text) else {}
     return [f"{token} ({known[token]})" if token in known else token for token in tokens]
+
+
+def glosses(tokens: Sequence[str]) -> list[str]:
+    """What the tokens of a proposed sentence mean, to those who read the app in another language; else nothing."""
+    found = [GLOSSES.get(token, "") for token in tokens]
+    return [] if language().startswith("zh") or not any(found) else found
 
 
 def with_meaning(said: str, text: str) -> str:

@@ -17,11 +17,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import bar, head_routes, sitemap
 from vizformer.web.frame.sitemap import START, Entry
 from vizformer.web.link import state
-from vizformer.web.link.beginnings import CONTINUED
+from vizformer.web.link.beginnings import CONTINUED, TEXTS
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.tools.start import computations
-from vizformer.web.widgets import downloads, head_downloads
+from vizformer.web.widgets import downloads, head_downloads, source_language
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.words import labels
@@ -69,6 +69,9 @@ def draw_picture(subject: Subject) -> None:
     press = whole_model_picture.pressed("picture")
     if press is not None and press.does in ("layer", "all"):
         _draw_more(press, subject)
+    elif press is not None and press.does == "own":
+        state.update(target="")
+        st.rerun()
     elif press is not None and press.does == "write":
         view = state.update(**written(subject, press.row, press.token))
         st.session_state[_WRITTEN] = view.text, view.target
@@ -152,6 +155,7 @@ def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = Non
     found, config = computations.numbers(subject, layer, whole), subject.config
     kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
     base = head_routes.base()
+    proposed = not subject.target and subject.text in (*TEXTS, *(text for *__, text in EXAMPLES))
     return Picture(
         lanes=[
             Lane(
@@ -162,6 +166,7 @@ def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = Non
                 lane.embedded,
                 lane.added,
                 [_maps(one) for one in lane.attention],
+                source_language.glosses(labels.texts(lane.tokens)) if proposed else [],
             )
             for lane in found.lanes
         ],
@@ -178,6 +183,7 @@ def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = Non
         positions=labels.places(config),
         norm=config.norm,
         norm_order=config.norm_order,
+        own=not subject.target,
         addresses={kind: head_files.packed(subject, kind, "none", base).address or "" for kind in kinds},
     )
 
@@ -194,6 +200,7 @@ def _maps(one: Attention) -> Maps:
         one.scores,
         one.reasons,
         one.totals,
+        [rest and (rest.key, round(rest.share, 2)) for rest in one.rests],
     )
 
 
