@@ -57,3 +57,10 @@ def test_choices_are_printed_in_an_order_of_the_version_and_the_question():
     assert all(sorted(order) == list(range(5)) for order in orders.values())
     assert len(set(orders.values())) > 10
     assert orders["qkv/self", 1] == choice_order("qkv/self", 5, 1) != orders["qkv/scale", 1]
+
+
+def test_no_version_has_two_equal_keys():
+    for seed in SEEDS:
+        for n in (1, 2, 3):
+            K = worksheet(TOKENS[:n], seed)[0].given[1].value
+            assert len({tuple(row) for row in K}) == n, seed

@@ -8,7 +8,7 @@ from tests.checkpoints import folders
 from tests.pages.test_source_language import one_way
 from vizformer.assets import bundled_models
 from vizformer.web.catalogue import server_folder
-from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH
+from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, FILLED
 
 __all__ = ["one_way"]  # the fixture
 
@@ -31,7 +31,7 @@ def test_a_page_that_needs_another_model_has_a_sentence_that_it_reads(open_app):
     assert shown(app) == ("zh-en", ENGLISH.text)
     assert not [button.label for button in app.button if "Use the" in button.label]
     app.switch_page(BLANKS).run()
-    assert shown(app) == ("cloze", CONTINUED.text)
+    assert shown(app) == ("cloze", FILLED.text)
     app.switch_page(MASKS).run()
     assert shown(app) == ("zh-en", ENGLISH.text)
 

@@ -66,6 +66,34 @@ def test_it_opens_with_the_word_hidden_that_is_found_most_surely(open_app: Open,
     assert "hidden" not in app.query_params
 
 
+OPENINGS = [
+    ("en-US", "", "door", True),  # what the page opens on
+    ("zh-CN", "", "只", True),
+    ("en-US", "The animal didn't cross the street because it was too tired.", "cross", True),
+    ("en-US", "I don’t know Tom's grandmother.", "know", True),  # “’t” and “Tom” are found more surely
+    ("en-US", "He lives in Liverpool.", "lives", True),
+    ("en-US", "The dog was tired, so it went to", "was", False),  # the longer words are not found
+    ("zh-CN", "小明把苹果放在桌上，然后吃掉了它。", "果", True),
+]
+
+
+@pytest.mark.parametrize(("locale", "text", "word", "longer"), OPENINGS)
+def test_it_opens_on_a_whole_word_that_is_found(
+    open_app: Open, locale: str, text: str, word: str, longer: bool
+) -> None:
+    app = open_app(PAGE, locale=locale, **({"text": text, "model": "cloze"} if text else {"utm": "none of ours"}))
+    assert not app.exception
+    assert f"“{word}”" in " ".join(texts(app))
+    said = {"en-US": ("the word that", "of the longer words"), "zh-CN": ("遮住的是模型最有把握", "较长的词")}[locale][
+        longer
+    ]
+    assert any(said in caption.value for caption in app.caption)
+    if not text:
+        tokens = load("cloze").encode(app.text_input(key="view.text").value)
+        at = next(i for i, token in enumerate(tokens) if token.text == word)
+        assert guesses(load("cloze"), tokens)[at] > 0.5
+
+
 def test_the_mask_can_be_typed(open_app: Open) -> None:
     app = open_app(PAGE, model="cloze", text="The cat [MASK] on the chair.")
     assert not app.exception

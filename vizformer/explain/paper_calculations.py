@@ -51,6 +51,11 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
     n = len(names)
     q = draw.choice([-2.0, -1.0, 1.0, 2.0, 3.0], size=(1, 2))
     K, V = (draw.integers(-2, 4, size=(n, 2)).astype(float) for _ in range(2))
+    again = np.random.default_rng(
+        [seed, n]
+    )  # a stream of its own: what a version had otherwise stays as it was printed
+    while len(np.unique(K, axis=0)) < n:
+        K = again.integers(-2, 4, size=(n, 2)).astype(float)
     scores = q @ K.T / np.sqrt(2)
     weights = softmax(scores)
     z = weights @ V

@@ -1,7 +1,7 @@
 """What a reader begins with where a link says nothing: a model and a sentence in the reader's language.
 
 The bundled translator reads both languages: who reads English gives it an English sentence.  The models that continue a text
-or fill its gaps have a longer one, which asks for something.
+or fill its gaps have a longer one, which asks for something: of the second a word is hidden that it finds.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ class Beginning:
 CHINESE = Beginning(View().model, View().text)  # also what links mean that say anything, but no model or no sentence
 ENGLISH = Beginning(CHINESE.model, "I have a cat.")
 CONTINUED = Beginning(ModelRef("bundled", "stories"), "The dog was tired, so it went to")
-TEXTS = (CHINESE.text, ENGLISH.text, CONTINUED.text)  # the sentences that nobody typed
+FILLED = Beginning(ModelRef("bundled", "cloze"), "She opened the door and went in.")
+TEXTS = (CHINESE.text, ENGLISH.text, CONTINUED.text, FILLED.text)  # the sentences that nobody typed
 
 
 def of(locale: str | None) -> Beginning:

@@ -11,7 +11,7 @@ from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.model_list import that_open, titles
 from vizformer.web.frame import presses
 from vizformer.web.link import state
-from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, Beginning, in_language
+from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, FILLED, TEXTS, Beginning, in_language
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import source_language
@@ -79,7 +79,7 @@ def fit(usable: Callable[[ModelRef], bool] | None) -> None:
     if reads is not None and text in TEXTS:
         text = in_language(reads).text
     elif text == ENGLISH.text and model_cache.shape(found).architecture != "encoder-decoder":
-        text = CONTINUED.text
+        text = (FILLED if model_cache.options(found).architecture == "encoder-only" else CONTINUED).text
     stand_in = Beginning(found, text)
     st.session_state[_STAND_IN] = need, stand_in, Beginning(view.model, view.text)
     state.update(model=stand_in.model, text=stand_in.text)

@@ -1,12 +1,14 @@
 """The sentence as a strip of words to hide, and what the model makes of its gaps."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import streamlit as st
 
 from vizformer.analysis import mean_guess
 from vizformer.components import tokens
+from vizformer.text.scripts import HAN, script
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
@@ -20,6 +22,7 @@ from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _, show_note
 
 _STRIP, _CLICKED, _SEVERAL, _OPENED = "blanks.strip", "blanks.clicked", "blanks.several", "blanks.opened"
+FOUND, LONGER = 0.1, 4  # a word worth hiding: the probability with which it is found, and its letters
 NOWHERE = 0  # the start mark, which cannot be hidden
 EXAMPLES = ("The cat sat on the chair.", "She opened the door and went in.", "我有一只猫。", "今天天气很好。")
 
@@ -62,12 +65,25 @@ def open_on_a_blank(subject: Subject, shown: Shown, chances: np.ndarray) -> str:
     words = [i for i, token in enumerate(shown) if any(map(str.isalnum, token.text)) and not math.isnan(chances[i])]
     if not words:
         return ""
-    surest = max(words, key=lambda i: chances[i])
+    whole = whole_words(subject.text, shown) & {*words}
+    longer = {
+        i for i in whole if chances[i] >= FOUND and (len(shown[i].text) >= LONGER or script(shown[i].text) == HAN)
+    }
+    surest = max(longer or whole or words, key=lambda i: chances[i])
     if not state.suggest(hidden=str(surest)):
         return ""
     if st.session_state.get(_OPENED) != (subject.text, surest):
         st.session_state[_OPENED], st.session_state[_CLICKED] = (subject.text, surest), surest
-    return _("Hidden: the word that the model is surest of.")
+    if not longer:
+        return _("Hidden: the word that the model is surest of.")
+    return _("Hidden: of the longer words the one that the model is surest of.")
+
+
+def whole_words(text: str, shown: Shown) -> set[int]:
+    """The tokens that are a word by themselves: no piece of one, and nothing beside an apostrophe, as in “didn't”."""
+    pieces = Counter(token.word for token in shown)
+    beside = {i for i, token in enumerate(shown) if {*text[max(token.start - 1, 0) : token.end + 1]} & {*"'’"}}
+    return {i for i, token in enumerate(shown) if pieces[token.word] == 1 and i not in beside}
 
 
 def choice(shown: Shown, several: bool) -> tuple[tuple[int, ...], int]:
