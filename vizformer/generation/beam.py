@@ -6,7 +6,9 @@ from typing import Literal
 
 import torch
 
-from vizformer.model import Cache, Transformer
+from vizformer.generation.reading import OwnReading, Reading
+from vizformer.model import Transformer
+from vizformer.options.shape import ModelShape
 
 
 @dataclass(frozen=True)
@@ -100,22 +102,32 @@ def beam_search(
     """
     if width < 1:
         raise ValueError(f"width={width}: a beam needs at least one hypothesis")
-    device, eos = model.embedding.weight.device, model.config.eos_id
-    memory, start = None, list(prompt)
-    if model.encoder is not None:
-        memory = model.encode(torch.tensor([start], dtype=torch.long, device=device))  # [1, n, d_model]
-        start = list(prefix)
-    cache = Cache()
+    start, shape = prompt if model.encoder is None else prefix, model.config.shape
+    return beam_search_of(OwnReading(model, prompt), shape, start, width=width, max_new=max_new, alpha=alpha, tree=tree)
+
+
+def beam_search_of(
+    reading: Reading,
+    shape: ModelShape,
+    start: Sequence[int],
+    *,
+    width: int,
+    max_new: int,
+    alpha: float = 0.6,
+    tree: BeamTree | None = None,
+) -> list[Hypothesis]:
+    """The same of whatever reads a sequence and says what may come next: `start` is what it begins with."""
+    eos, begun = shape.eos_id, list(start)
     live: list[tuple[list[int], float]] = [([], 0.0)]
     places: list[int | None] = [None]  # of the live hypotheses in the tree
     finished: list[Hypothesis] = []
-    new = torch.tensor([start], dtype=torch.long, device=device)  # [1, n]
-    for _ in range(min(max_new, model.config.max_positions - len(start))):
-        x = model.decode(new, memory, cache=cache)  # [b, n_new, d_model]
-        log_p = torch.log_softmax(model.logits(x[:, -1]).double(), dim=-1)  # [b, vocab_size]
-        if model.config.never_written is not None:
-            log_p[:, model.config.never_written] = -torch.inf
-        totals = log_p + torch.tensor([[total] for _, total in live], dtype=torch.double, device=device)
+    parents = [0]
+    for _ in range(min(max_new, shape.max_positions - len(begun))):
+        logits = reading.next_logits([[*begun, *ids] for ids, _ in live], parents)
+        log_p = torch.log_softmax(logits.double(), dim=-1)  # [b, vocab_size]
+        if shape.never_written is not None:
+            log_p[:, shape.never_written] = -torch.inf
+        totals = log_p + torch.tensor([[total] for _, total in live], dtype=torch.double, device=log_p.device)
         best = totals.flatten().topk(min(2 * width, totals.numel()))  # enough even if `width` of them end
         survivors: list[tuple[int, list[int], float]] = []
         reached: list[int | None] = []
@@ -141,10 +153,7 @@ def beam_search(
         if len(finished) == width and finished[-1].score >= hope:
             live = []
             break
-        rows = torch.tensor([row for row, _, _ in survivors], device=device)
-        cache.select(rows)
-        memory = None if memory is None else memory[:1].expand(len(live), -1, -1)
-        new = torch.tensor([[ids[-1]] for ids, _ in live], dtype=torch.long, device=device)  # [b, 1]
+        parents = [row for row, _, _ in survivors]
     found = [*finished, *(_hypothesis(ids, total, alpha) for ids, total in live if ids)]
     return sorted(found, key=lambda h: -h.score)[:width]
 

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from vizformer.errors import GenerationError
+from vizformer.generation.reading import OwnReading, Reading
 from vizformer.generation.sampling import GREEDY, NextToken, Sampling, best_token, draw, next_token
-from vizformer.model import Cache, Edit, Transformer
+from vizformer.model import Edit, Transformer
+from vizformer.options.shape import ModelShape
 
 End = Literal["eos", "limit", "context"]
 
@@ -84,20 +86,27 @@ def stream(
         GenerationError: an id of `instead` outside the vocabulary.
         TraceError: an empty or too long prompt, an id outside the vocabulary.
     """
-    config, device = model.config, model.embedding.weight.device
-    instead = _checked(instead or {}, config.vocab_size)
-    memory = None
-    ids = list(prompt)
-    if model.encoder is not None:
-        memory = model.encode(torch.tensor([ids], dtype=torch.long, device=device), edit=edit)  # [1, n, d_model]
-        ids = list(prefix)
+    start = prompt if model.encoder is None else prefix
+    reading = OwnReading(model, prompt, edit)
+    shape = model.config.shape
+    yield from stream_of(reading, shape, start, max_new=max_new, sampling=sampling, instead=instead)
+
+
+def stream_of(
+    reading: Reading,
+    shape: ModelShape,
+    start: Sequence[int],
+    *,
+    max_new: int,
+    sampling: Sampling = GREEDY,
+    instead: Mapping[int, int] | None = None,
+) -> Iterator[GenerationStep]:
+    """The same of whatever reads a sequence and says what may come next: `start` is what it begins with."""
+    instead, ids = _checked(instead or {}, shape.vocab_size), list(start)
     generator = torch.Generator().manual_seed(sampling.seed)
-    cache = Cache() if edit is None else None
-    room = config.max_positions - len(ids)
+    room = shape.max_positions - len(ids)
     for number in range(min(max_new, room)):
-        new = torch.tensor([ids if cache is None else ids[cache.length :]], dtype=torch.long, device=device)
-        x = model.decode(new, memory, edit=edit, cache=cache)  # [1, n_new, d_model]
-        logits, never = model.logits(x[0, -1]), config.never_written  # [vocab_size]
+        logits, never = reading.next_logits([ids], [0])[0], shape.never_written  # [vocab_size]
         choice = partial(next_token, logits, tuple(ids), sampling, never=never)
         if sampling.is_greedy and sampling.repetition_penalty == 1:
             id = best_token(logits, never=never)
@@ -109,13 +118,11 @@ def stream(
         length = len(ids)
         ids.append(id)
         end: End | None = None
-        if id == config.eos_id:
+        if id == shape.eos_id:
             end = "eos"
         elif number + 1 == min(max_new, room):
             end = "context" if room <= max_new else "limit"
-        yield GenerationStep(
-            id, choice, length, 0 if cache is None else cache.nbytes, by_hand=number in instead, end=end
-        )
+        yield GenerationStep(id, choice, length, reading.cache_bytes, by_hand=number in instead, end=end)
         if end is not None:
             return
 

@@ -1,5 +1,7 @@
 """A recorded run as the app's own: the same numbers, by the app's names of layers."""
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from vizformer.text.tokenizer import Token
 
 if TYPE_CHECKING:
     from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
+    from vizformer.recorder.recorder import Point
 
 
 def record_of(attention: "RecordedAttention") -> AttentionRecord | None:
@@ -114,12 +117,7 @@ def _shared(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 def app_trace(trace: "RecordedTrace") -> Trace:
     """The run by the app's names; see `RecordedTrace.as_trace`."""
-    if trace.n_runs > 1:
-        raise TraceError("This trace has {n} runs: choose one by trace.run(number).", n=trace.n_runs)
-    calls = trace.attention
-    if not calls:
-        raise TraceError("This trace is empty: no attention was recorded.")
-    names = _stacks(trace)
+    names = trace.app_stacks
     records: dict[str, AttentionRecord] = {}
     for site, call in app_sites(trace).items():
         if (record := call.record) is None:
@@ -129,14 +127,18 @@ def app_trace(trace: "RecordedTrace") -> Trace:
         if call.unproved is not None:
             raise TraceError(call.unproved)
         records[site] = replace(record, site=site)
-        stack, _number, kind = site.split(".")
-        first = records[f"{stack}.0.{kind}"]
+        stack, _, what = site.split(".")
+        first = records[f"{stack}.0.{what}"]
         if (first.q.shape[1], first.k.shape[1]) != (record.q.shape[1], record.k.shape[1]):
             raise TraceError(
                 "{site} has other tokens than the layers before it: the app's layers read the same ones.",
                 site=call.site,
             )
-    residuals = {key: x for name in set(names.values()) for key, x in _residuals(trace, name, names).items()}
+    residuals: dict[str, Tensor] = {}
+    for name in dict.fromkeys(names.values()):
+        found = {key: points for key, points in app_points(trace).items() if key.startswith(f"{name}.")}
+        with suppress(TraceError):  # a stream that is no row a token
+            residuals |= {key: torch.cat([trace.rows(point) for point in points]) for key, points in found.items()}
     tokens = {
         name: tuple(Token(0, text, text) for text in trace.labels(stack))
         for stack, name in names.items()
@@ -146,50 +148,77 @@ def app_trace(trace: "RecordedTrace") -> Trace:
     return Trace(tokens, None, (), about, None, records, residuals, trace.logits)
 
 
-def app_sites(trace: "RecordedTrace") -> dict[str, "RecordedAttention"]:
-    """The attention calls by the names that the app has: "encoder.0.self", "decoder.2.cross", ..."""
-    names, found = _stacks(trace), dict[str, "RecordedAttention"]()
+def app_sites(trace: "RecordedTrace") -> "dict[str, RecordedAttention]":
+    """The attention calls of one run by the app's names, a layer each in the order in which they ran.
+
+    Raises:
+        TraceError: several runs, none, or more than two stacks that read one another.
+    """
+    if trace.n_runs > 1:
+        raise TraceError("This trace has {n} runs: choose one by trace.run(number).", n=trace.n_runs)
+    if not trace.attention:
+        raise TraceError("This trace is empty: no attention was recorded.")
+    names, found = trace.app_stacks, dict[str, "RecordedAttention"]()
     counts: dict[tuple[str, str], int] = {}
     for call in trace.attention:
         kind = (names[call.stack], "cross" if call.is_cross else "self")
-        counts[kind] = counts.get(kind, 0) + 1
-        found[f"{kind[0]}.{counts[kind] - 1}.{kind[1]}"] = call
+        number = counts.get(kind, 0)
+        counts[kind] = number + 1
+        found[f"{kind[0]}.{number}.{kind[1]}"] = call
     return found
+
+
+def app_points(trace: "RecordedTrace") -> "dict[str, list[Point]]":
+    """The points of the stream by the app's names: as it enters each layer that attends, and as it leaves the last block; of
+    several steps one of each.
+
+    Blocks that do not attend have no layer of their own; where blocks that run again cannot be told apart there is none.
+    """
+    names, found = trace.app_stacks, dict[str, "list[Point]"]()
+    for name in dict.fromkeys(names.values()):
+        steps = _steps(trace, [stack for stack, of in names.items() if of == name])
+        ends = _ends(trace, name, names, steps)
+        layers = {f"{name}.{number}.pre": at - 1 for number, at in enumerate(ends)}
+        for key, at in {**layers, **({f"{name}.final": len(steps[0]) - 1} if ends else {})}.items():
+            found[key] = [step[at] for step in steps]
+    return found
+
+
+def app_ends(trace: "RecordedTrace") -> "dict[str, Point]":
+    """Where each layer's block ends: "decoder.2"; the first step's."""
+    names, found = trace.app_stacks, dict[str, "Point"]()
+    for name in dict.fromkeys(names.values()):
+        steps = _steps(trace, [stack for stack, of in names.items() if of == name])
+        for number, at in enumerate(_ends(trace, name, names, steps)):
+            found[f"{name}.{number}"] = steps[0][at]
+    return found
+
+
+def _steps(trace: "RecordedTrace", stacks: Sequence[str]) -> "list[list[Point]]":
+    """The points of a stack, a list a forward."""
+    points = [point for point in trace.points if point.stack in stacks]
+    return [[point for point in points if point.forward == one] for one in dict.fromkeys(p.forward for p in points)]
+
+
+def _ends(trace: "RecordedTrace", name: str, names: Mapping[str, str], steps: "Sequence[Sequence[Point]]") -> list[int]:
+    """Of each layer which point of a forward is the end of its block."""
+    if not steps or len({len(step) for step in steps}) > 1:
+        return []
+    ends = [at for at, point in enumerate(steps[0]) if point.block >= 0]
+    blocks = [(steps[0][at].stack, steps[0][at].block) for at in ends]
+    own = [call.steps[0][0] for call in trace.attention if names[call.stack] == name and not call.is_cross]
+    if len(own) == len(ends):
+        return ends
+    if len(set(blocks)) < len(blocks) or any((call.stack, call.block) not in blocks for call in own):
+        return []
+    return [ends[blocks.index((call.stack, call.block))] for call in own]
 
 
 def _length(trace: "RecordedTrace", stack: str) -> int:
     return next((call.n_q for call in trace.attention if call.stack == stack), 0)
 
 
-def _residuals(trace: "RecordedTrace", name: str, names: dict[str, str]) -> dict[str, Tensor]:
-    """The stream as it enters each layer that attends, and as it leaves the last block; of several steps in a row.
-
-    Blocks that do not attend have no layer of their own. Nothing, where the stream is no row a token, or where blocks that
-    run again and again cannot be told apart.
-    """
-    points = [point for point in trace.points if names.get(point.stack) == name]
-    steps = [[point for point in points if point.forward == one] for one in dict.fromkeys(p.forward for p in points)]
-    if not steps or len({len(step) for step in steps}) > 1:
-        return {}
-    ends = [at for at, point in enumerate(steps[0]) if point.block >= 0]
-    blocks = [(steps[0][at].stack, steps[0][at].block) for at in ends]
-    own = [call.steps[0][0] for call in trace.attention if names[call.stack] == name and not call.is_cross]
-    if len(own) == len(ends):
-        layers = dict(enumerate(ends))
-    elif len(set(blocks)) == len(blocks):
-        of_block = dict(zip(blocks, ends, strict=True))
-        layers = {number: of_block[call.stack, call.block] for number, call in enumerate(own)}
-    else:
-        return {}
-    wanted = {f"{name}.{number}.pre": at - 1 for number, at in layers.items()} | {f"{name}.final": ends[-1]}
-    try:
-        found = {key: torch.cat([trace.rows(step[at]) for step in steps]) for key, at in wanted.items()}
-    except TraceError:
-        return {}
-    return found
-
-
-def _stacks(trace: "RecordedTrace") -> dict[str, str]:
+def stacks_of(trace: "RecordedTrace") -> dict[str, str]:
     """The app's name of each list of blocks.
 
     Where nothing attends across, all of them are one stack: a decoder where no query sees a later token, else an encoder.
@@ -205,5 +234,7 @@ def _stacks(trace: "RecordedTrace") -> dict[str, str]:
                 "This model has {n} stacks: {names}. The app knows two.", n=len(stacks), names=", ".join(stacks)
             )
         return dict(zip(stacks, ("encoder", "decoder"), strict=True))
+    if trace.causal is not None:
+        return dict.fromkeys(stacks, "decoder" if trace.causal else "encoder")
     ahead = any(bool(torch.triu(one, 1).any()) for call in calls if call.n_q == call.n_k for one in call.maps())
     return dict.fromkeys(stacks, "encoder" if ahead else "decoder")

@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from vizformer.recorder.calls import Call
 
 Value = Tensor | float | Callable[[Tensor], Tensor]
 
@@ -18,12 +22,17 @@ class HeadEdit:
         heads: counted from 0; None: all.
         z: [n_q, d_value], a number, or a function of each head's own z; None: as the model has it.
         pattern: [n_q, n_k], a number, or a function of each head's own map; None: as the model has it.
+        change: a function of the call, of a text's number in the batch and of the z of all heads in it
+            [n_heads, n_q, d_value], that hands back what takes their place; None: as the model has it.
+        call: which call of the site in a forward, counted from 0; None: all.
     """
 
     site: str | None
     heads: Sequence[int] | None = None
     z: Value | None = None
     pattern: Value | None = None
+    change: "Callable[[Call, int, Tensor], Tensor] | None" = None
+    call: int | None = None
 
 
 @dataclass(frozen=True)
@@ -34,10 +43,12 @@ class StreamEdit:
         block: the name of a repeated block ("transformer.h.3"), or of the list of them, for what enters the first.
         value: a tensor of the shape of the stream, or what broadcasts to it, or a function of the stream
             [batch, n, d_model] (in the order of dimensions that the model has).
+        call: which run of the block in a forward, counted from 0; None: all.
     """
 
     block: str
     value: Value
+    call: int | None = None
 
 
 def applied(value: Value, x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.messages import Message
 from vizformer.model.records import AttentionRecord, picture
-from vizformer.recorder.as_trace import app_trace, record_of
+from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
@@ -236,6 +236,7 @@ class RecordedTrace:
         output: what the last forward handed back.
         model_name: the class of the model.
         again: how the model is run once more for its steps; None where nobody knows (`vf.recording`).
+        causal: whether the app calls its one stack a decoder; None: where no query sees a later token.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -248,6 +249,7 @@ class RecordedTrace:
     output: Any = None
     model_name: str = ""
     again: Again | None = None
+    causal: bool | None = None
 
     def __repr__(self) -> str:
         text = f"<RecordedTrace of {self.model_name}: {len(self.sites)} sites, {self.n_runs} runs"
@@ -372,6 +374,11 @@ class RecordedTrace:
             chain = next(at for at, forwards in enumerate(chains) if side[0].forward in forwards)
             found.setdefault((site, number, chain), []).append(side)
         return tuple(self._attention(site, steps) for (site, _, _), steps in found.items())
+
+    @cached_property
+    def app_stacks(self) -> Mapping[str, str]:
+        """The app's name of each list of blocks (`vizformer.recorder.as_trace`)."""
+        return stacks_of(self)
 
     @property
     def streams(self) -> tuple[str, ...]:

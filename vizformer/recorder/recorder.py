@@ -229,8 +229,9 @@ class Recorder(TorchFunctionMode):
 
     def _point(self, name: str, stack: str, number: int, x: Tensor) -> Tensor:
         new = x
+        run = sum(one.name == name and one.forward == self.forward for one in self.points)
         for edit in self.stream_edits:
-            if edit.block == name:
+            if edit.block == name and edit.call in (None, run):
                 self.met |= {at for at, one in enumerate(self.edits) if one is edit}
                 new = applied(edit.value, new).clone()
         self.points.append(Point(name, stack, number, self.forward, new.detach().clone()))
@@ -420,7 +421,8 @@ class Recorder(TorchFunctionMode):
         return sum(call.site == self._site and call.forward == self.forward for call in self.calls)
 
     def _edits_here(self) -> list[HeadEdit]:
-        found = [one for one in self.head_edits if one.site in (None, self._site)]
+        number = self._next_number()
+        found = [one for one in self.head_edits if one.site in (None, self._site) and one.call in (None, number)]
         self.met |= {at for at, one in enumerate(self.edits) if any(one is edit for edit in found)}
         return found
 
@@ -512,6 +514,11 @@ class Recorder(TorchFunctionMode):
             if edit.z is not None:
                 for at in chosen(edit):
                     rows[at] = applied(edit.z, rows[at])
+            if edit.change is not None:
+                for item, own in enumerate(where.T.tolist()):
+                    made = edit.change(call, item, torch.stack([rows[at] for at in own]))
+                    for at, row in zip(own, made, strict=True):
+                        rows[at] = row.to(z)
             z = torch.stack(rows)
         return z
 

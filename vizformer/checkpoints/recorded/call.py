@@ -20,20 +20,21 @@ def arguments(
     model: nn.Module, ids: Tensor, target_ids: Tensor | None = None
 ) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
     """What `usual_run` hands to the module."""
-    if "input_ids" in _parameters(model):
+    if "input_ids" in parameters(model):
         return (), {"input_ids": ids} if target_ids is None else {"input_ids": ids, "decoder_input_ids": target_ids}
     return ((ids,) if target_ids is None else (ids, target_ids)), {}
 
 
 def reads_target(model: nn.Module) -> bool:
     """Whether a forward wants a second sequence: by its name, or as the second parameter without a default."""
-    names = _parameters(model)
+    names = parameters(model)
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [one for one in names.values() if one.default is one.empty and one.kind in kinds]
     return "decoder_input_ids" in names or len(needed) > 1
 
 
-def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
+def parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
+    """Those of its forward."""
     return inspect.signature(model.forward).parameters
 
 

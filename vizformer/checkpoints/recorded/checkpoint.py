@@ -4,7 +4,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import torch
@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
 from vizformer.checkpoints.recorded.call import Run, answer_of, rows_of, usual_run
+from vizformer.checkpoints.recorded.edits import Places, as_recorded, edited
+from vizformer.checkpoints.recorded.reading import CachedModel, RecordedReading
 from vizformer.errors import TraceError, VizformerError
-from vizformer.generation import BeamTree, GenerationStep, Hypothesis, Sampling
+from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search_of, stream_of
 from vizformer.model import Edit, Trace
 from vizformer.options.shape import ModelShape
 from vizformer.recorder.checks import MOST, Checked, check_lengths, lengths_of
@@ -33,6 +35,7 @@ class RecordedCheckpoint(AnyCheckpoint):
         module: the model, in evaluation; its parameters are never changed.
         run: runs the module once (`vizformer.checkpoints.recorded.call`).
         predicts: whether it hands back logits.
+        places: where the app's names of sites and of points of the stream lie in it.
     """
 
     name: str
@@ -41,6 +44,7 @@ class RecordedCheckpoint(AnyCheckpoint):
     of: ModelShape
     run: Run = usual_run
     predicts: bool = True
+    places: Places = field(default_factory=lambda: Places({}, {}, {}))
     source_tokenizer: Tokenizer | None = field(default=None, kw_only=True)
     is_own: ClassVar[bool] = False
 
@@ -117,6 +121,7 @@ class RecordedCheckpoint(AnyCheckpoint):
             output=recorder.output,
             model_name=type(self.module).__name__,
             again=Again(self.module, lambda: self._run(ids, target_ids), tuple(edits)),
+            causal=bool(self.shape.decoder_heads) if self.places.sites else None,
         )
 
     def _run(self, ids: Tensor, target_ids: Tensor | None, stopped: Sequence[BaseException] = ()) -> Any:
@@ -167,13 +172,17 @@ class RecordedCheckpoint(AnyCheckpoint):
         heard: Callable[[int, int], None] | None = None,
     ) -> Trace:
         read = self._read(text, target, ids, target_ids, edit)
-        if edit is not None:
-            raise _only_read()
-        recorded = self.recorded(*map(self.tensor, read.values()), heard=self._heard(heard))
+        edits = () if edit is None else as_recorded(edit, self.places)
+        given = [self.tensor(tokens) for tokens in read.values()]
+        recorded = self.recorded(*given, edits=edits, heard=self._heard(heard))
         labels = [[token.text for token in tokens] for tokens in read.values()]
         trace: Trace = recorded.with_tokens(*labels).as_trace()
         n = len(list(read.values())[-1])
-        return replace(trace, tokens=read, assumed=self.assumed, _logits=self._logits(recorded.output, n))
+        trace = replace(trace, tokens=read, assumed=self.assumed, edit=edit, _logits=self._logits(recorded.output, n))
+        if edit is None:
+            return trace
+        edit.check(trace.editable())
+        return trace.with_records({site: edited(trace[site], edit, site) for site in trace.sites})
 
     def _logits(self, out: Any, n: int) -> Tensor | None:
         """The logits of n tokens; None of a model that hands back none, or those of the last one alone."""
@@ -191,7 +200,8 @@ class RecordedCheckpoint(AnyCheckpoint):
         instead: Mapping[int, int] | None = None,
         edit: Edit | None = None,
     ) -> Iterator[GenerationStep]:
-        raise _only_read()
+        prompt, start = self._sequences(text, target)
+        return self._written(prompt, start, max_new, edit, sampling=sampling or GREEDY, instead=instead)
 
     def beam(
         self,
@@ -203,16 +213,34 @@ class RecordedCheckpoint(AnyCheckpoint):
         max_new: int = 100,
         tree: BeamTree | None = None,
     ) -> list[tuple[str, Hypothesis]]:
-        raise _only_read()
+        prompt, start = self._sequences(text, target)
+        reading = RecordedReading(partial(self._full, prompt, None))
+        found = beam_search_of(reading, self.shape, start, width=width, alpha=alpha, max_new=max_new, tree=tree)
+        return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]
+
+    def _sequences(self, text: str, target: str) -> tuple[list[int] | None, list[int]]:
+        """What the encoder reads, where there is one, and what the decoder begins with."""
+        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text, target))
+        return (prompt if self.shape.encoder_heads else None), beginning
 
     def _steps(self, prompt: list[int], prefix: list[int], max_new: int, edit: Edit | None) -> Iterator[GenerationStep]:
-        raise _only_read()
+        return self._written(prompt, prefix, max_new, edit)
 
+    def _written(
+        self, prompt: list[int] | None, start: list[int], max_new: int, edit: Edit | None, **more: Any
+    ) -> Iterator[GenerationStep]:
+        cached = None
+        if edit is None and self.run is usual_run and CachedModel.fits(self.module):
+            cached = CachedModel(self.module, self.device, prompt)
+        reading = RecordedReading(partial(self._full, prompt, edit), cached)
+        return stream_of(reading, self.shape, start, max_new=max_new, **more)
 
-def _only_read() -> TraceError:
-    return TraceError(
-        "A recorded model reads, so far: it writes no text, and no number of it is set by hand. Give a target."
-    )
+    def _full(self, prompt: list[int] | None, edit: Edit | None, ids: Sequence[int]) -> Any:
+        """One whole forward over a sequence."""
+        given = [torch.tensor([row], device=self.device) for row in (prompt, list(ids)) if row is not None]
+        if edit is None:
+            return self._run(given[0], given[1] if len(given) > 1 else None)
+        return self.recorded(*given, edits=as_recorded(edit, self.places)).output
 
 
 def _source(of: Any) -> str:

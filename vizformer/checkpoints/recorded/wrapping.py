@@ -9,6 +9,7 @@ from torch import nn
 from vizformer.checkpoints.recorded.any_tokenizer import as_tokenizer
 from vizformer.checkpoints.recorded.call import Run, answer_of, reads_target, rows_of, usual_run
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
+from vizformer.checkpoints.recorded.edits import Places
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.options.shape import ModelShape
 from vizformer.text import Tokenizer
@@ -107,7 +108,7 @@ def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> Recor
         **known,
     )
     tokenizer = made.tokenizer.with_rows(shape.vocab_size)
-    return RecordedCheckpoint(made.name, made.module, tokenizer, shape, made.run, predicts)
+    return RecordedCheckpoint(made.name, made.module, tokenizer, shape, made.run, predicts, Places.of(recorded))
 
 
 _KINDS = ("encoder", "decoder", "cross")
