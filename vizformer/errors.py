@@ -2,7 +2,7 @@
 
 from typing import LiteralString
 
-from vizformer.messages import Message, as_message
+from vizformer.messages import N_, Message, as_message
 
 
 class VizformerError(Exception):
@@ -38,6 +38,24 @@ class TokenizerError(VizformerError):
 
 class TraceError(VizformerError):
     """A forward, a site, a head or a position that does not exist."""
+
+
+class OwnArithmeticError(TraceError):
+    """What is known of our own Transformer alone was asked of a model that its own code computes.
+
+    Attributes:
+        instead: the bundled model of the same architecture.
+    """
+
+    def __init__(self, name: str, architecture: str) -> None:
+        super().__init__(
+            N_(
+                "This needs every weight by its role, which is known of models that VizFormer computes itself; {name} runs "
+                "by its own code, of which the attention and the residual stream are recorded.",
+                name=name,
+            )
+        )
+        self.instead = {"encoder-only": "cloze", "decoder-only": "stories"}.get(architecture, "zh-en")
 
 
 class GenerationError(VizformerError):

@@ -17,7 +17,7 @@ from vizformer.web.tools.side_by_side.weights import draw_alone, draw_weights
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import guarded, plain, show
+from vizformer.web.words.errors import guarded, plain, show_error
 from vizformer.web.words.i18n import _
 
 
@@ -44,7 +44,7 @@ def parts(subject: Subject, asks: bool) -> None:
     try:
         pair.runs  # noqa: B018
     except VizformerError as error:  # they cannot be compared: but their weights may be
-        show(error.message)
+        show_error(error)
         with suppress(VizformerError):  # one reason is enough
             draw_alone(pair)
         return

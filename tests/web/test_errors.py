@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 def script(kind):
     import streamlit as st
 
-    from vizformer.errors import CheckpointError
+    from vizformer.errors import CheckpointError, OwnArithmeticError
     from vizformer.messages import N_
     from vizformer.web.words.errors import guarded
 
@@ -19,12 +19,16 @@ def script(kind):
             raise CheckpointError(N_("There is no model {name}.", name="<b>*x*</b>"))
         if kind == "ours, by its text":
             raise CheckpointError("There is no model {name}.", name="<b>*x*</b>")
+        if kind == "ours alone":
+            raise OwnArithmeticError("my_model", "decoder-only")
         if kind == "stop":
             st.stop()
         if kind == "unexpected":
             raise ZeroDivisionError("a secret of the server")
 
     part()
+    if kind == "ours alone":
+        part()
     st.text("the rest")
 
 
@@ -36,6 +40,17 @@ def run(kind: str) -> AppTest:
 def test_an_error_of_ours_is_its_sentence(kind):
     test = run(kind)
     assert [error.value for error in test.error] == [r"There is no model \<b\>\*x\*\<\/b\>."]
+    assert test.text[0].value == "the rest"
+
+
+def test_what_needs_our_arithmetic_offers_a_model_that_has_it_once_a_page():
+    test = run("ours alone")
+    assert not test.error
+    assert not test.exception
+    assert len(test.info) == 2
+    assert "my_model runs by its own code" in test.info[0].value.replace("\\", "")
+    (button,) = test.button
+    assert button.label == "Use the model stories"
     assert test.text[0].value == "the rest"
 
 

@@ -18,7 +18,7 @@ from vizformer.text import Token, Tokenizer
 
 if TYPE_CHECKING:
     from vizformer.generation import BeamTree, GenerationStep, Hypothesis, Sampling
-    from vizformer.model import Edit, Trace
+    from vizformer.model import Edit, Trace, Transformer
 
 MAX_TARGET = 100  # tokens that `trace` generates at most where no target is given
 MAX_CHARACTERS = 20_000  # before tokenizing: far above any context here, far below what would stall a server
@@ -47,6 +47,12 @@ class AnyCheckpoint(ABC):
     tokenizer: Tokenizer
     source_tokenizer: Tokenizer | None
     is_own: ClassVar[bool]
+
+    if TYPE_CHECKING:
+
+        @property
+        def model(self) -> "Transformer":
+            """Our own Transformer; of recorded code an OwnArithmeticError."""
 
     # what a model is ------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.mixing import mixing_steps
@@ -25,7 +25,7 @@ from vizformer.messages import N_, Message
 from vizformer.model.trace import Trace
 
 
-def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
+def attention_steps(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
     """How query `query` attends at `site` in head `head`, number by number.
 
     input -> q, k, v (-> normalised) (-> turned by position) -> q.k -> / sqrt(d_head) (-> + position bias) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)

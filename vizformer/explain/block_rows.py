@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
@@ -118,7 +118,7 @@ def cosines(rows: Float[ndarray, "n d"], other: Float[ndarray, " d"]) -> Float[n
     return found
 
 
-def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
+def find_block(checkpoint: AnyCheckpoint, stack: str, layer: int) -> Block:
     """A layer of the model."""
     module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
     if module is None or not 0 <= layer < len(module.layers):
@@ -128,7 +128,7 @@ def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
     return block
 
 
-def block_at(checkpoint: Checkpoint, at: str) -> Block:
+def block_at(checkpoint: AnyCheckpoint, at: str) -> Block:
     """The layer "decoder.2"."""
     stack, __, layer = at.partition(".")
     return find_block(checkpoint, stack, int(layer))
@@ -154,7 +154,7 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
     )
 
 
-def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, row: int) -> BlockStream:
+def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int, row: int) -> BlockStream:
     """Position `row` through a layer, each sum from the recorded residual stream before it.
 
     post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
@@ -192,7 +192,7 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
 
 
 def added(
-    checkpoint: Checkpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+    checkpoint: AnyCheckpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
     """What a sublayer adds to the stream at these positions: what it makes, normalised or scaled where the model does so."""
     found = made(checkpoint, trace, at, kind, entering, rows)
@@ -200,7 +200,7 @@ def added(
 
 
 def made(
-    checkpoint: Checkpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+    checkpoint: AnyCheckpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
     """What a sublayer makes at these positions: the recorded heads' z through W_O, or the feed-forward of each row.
 
@@ -254,7 +254,7 @@ def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
 
 
 def feedforward_input(
-    checkpoint: Checkpoint, trace: Trace, stack: str, layer: int
+    checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
 ) -> tuple[Float[ndarray, "n d_model"], FeedForward]:
     """The rows that the feed-forward network of a layer reads (pre-norm: after its norm), and the network."""
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
@@ -287,7 +287,7 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
 
 
 def norm_code(
-    checkpoint: Checkpoint, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
+    checkpoint: AnyCheckpoint, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
 ) -> tuple[str, dict[str, Tensor]]:
     """The torch line of a sublayer's norm, and the learned numbers that it reads."""
     found = norm_of(find_block(checkpoint, stack, layer), f"{stack}.{layer}", kind)

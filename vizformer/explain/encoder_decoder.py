@@ -17,7 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.layer_projections import worse
 from vizformer.explain.mask_over_head import masked_attention
@@ -47,7 +47,7 @@ class Attended:
 
 
 @torch.inference_mode()
-def attended(checkpoint: Checkpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
+def attended(checkpoint: AnyCheckpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
     """Where queries and where keys come from at each of the sites."""
     found = []
     for site in sites:
@@ -86,7 +86,7 @@ def encoder_outputs(trace: Trace) -> tuple[str, ...]:
 
 
 @torch.inference_mode()
-def memory_readers(checkpoint: Checkpoint, trace: Trace) -> tuple[MemoryReader, ...]:
+def memory_readers(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[MemoryReader, ...]:
     """Every decoder layer's way to the encoder: its own W_K and W_V over one and the same memory."""
     sites = [name for name in trace.sites if name.endswith(".cross")] or ["decoder.0.cross"]
     first = trace[sites[0]]
@@ -109,7 +109,7 @@ def memory_readers(checkpoint: Checkpoint, trace: Trace) -> tuple[MemoryReader, 
     return tuple(found)
 
 
-def _looked(checkpoint: Checkpoint, trace: Trace, site: str, memory: Tensor | None) -> AttentionRecord:
+def _looked(checkpoint: AnyCheckpoint, trace: Trace, site: str, memory: Tensor | None) -> AttentionRecord:
     """The attention of a site once more, over a memory of choice; None: over the rows that ask, as in self-attention."""
     at, anew = find_site(checkpoint, trace, site), Trace()
     rows = trace.residual(at.before)[None]
@@ -135,7 +135,7 @@ class EmptyMemory:
 
 
 @torch.inference_mode()
-def empty_memory(checkpoint: Checkpoint, trace: Trace, layer: int) -> EmptyMemory:
+def empty_memory(checkpoint: AnyCheckpoint, trace: Trace, layer: int) -> EmptyMemory:
     """The cross-attention of a decoder layer without anything to look at."""
     site = f"decoder.{layer}.cross"
     at, memory = find_site(checkpoint, trace, site), trace.residual(MEMORY)

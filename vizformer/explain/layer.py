@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, set_cells, softmax, stored, was_edited
@@ -31,7 +31,7 @@ from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
 
-def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
+def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Step]:
     """The arithmetic of one layer, e.g. "encoder.0" or "decoder.2".
 
     X -> [Q K V] -> heads -> scores (-> position bias) -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
@@ -140,7 +140,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 
 
-def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[Step]:
+def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: int = 5) -> list[Step]:
     """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
 
     logits = x W_U (+ b), or (x W) W_U;   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
@@ -292,7 +292,7 @@ def _scaled(
     )
 
 
-def candidates(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[int]:
+def candidates(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: int = 5) -> list[int]:
     """The token ids that `output_steps` shows, in its order."""
     return [
         int(t) for t in (-float64(trace.logits[row_at(position, len(trace.logits))])).argsort(kind="stable")[:count]

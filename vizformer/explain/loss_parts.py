@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Proof
@@ -38,7 +38,7 @@ class Asked:
     right: Token  # what it shall say
 
 
-def asked_rows(checkpoint: Checkpoint, trace: Trace, hidden: Sequence[Token] = ()) -> tuple[Asked, ...]:
+def asked_rows(checkpoint: AnyCheckpoint, trace: Trace, hidden: Sequence[Token] = ()) -> tuple[Asked, ...]:
     """What every row of a text is trained to say.
 
     A decoder's row says the next token (that of an encoder-decoder ends with the end mark; how a decoder-only model's
@@ -144,7 +144,7 @@ class LossNumbers:
         return self.rest + len(self.tokens)
 
 
-def loss_numbers(checkpoint: Checkpoint, trace: Trace, asked: Asked, eps: float = 0.0) -> LossNumbers:
+def loss_numbers(checkpoint: AnyCheckpoint, trace: Trace, asked: Asked, eps: float = 0.0) -> LossNumbers:
     """The loss of one row of the logits.
 
     Raises:

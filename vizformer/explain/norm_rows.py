@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.block_rows import SublayerKind, added, find_block, made, norm_of, sublayers
 from vizformer.explain.norms import divisor, is_offset, is_rms, normalise
@@ -58,7 +58,7 @@ class NormNumbers:
 
 
 def find_norm_rows(
-    checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, kind: SublayerKind
+    checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int, kind: SublayerKind
 ) -> tuple[Float[ndarray, "n d"], Norm]:
     """The rows that a norm of the layer reads, and the norm.
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 from torch import Tensor, nn
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
 from vizformer.explain.norms import added_sizes, brought, normalise, of_size_one, through
@@ -339,7 +339,7 @@ class Operands:
         return set_cells(self.trace, self.site.after, through(self.added, self.site.around.after), (self.query,))
 
 
-def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> Operands:
+def gather(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query: int) -> Operands:
     """The operands of one head and query."""
     found = find_site(checkpoint, trace, site)
     record = trace[site]

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.model.attention import Attention
@@ -45,7 +45,7 @@ def _sizes(config: ModelConfig, layer: int) -> tuple[int, int, int]:
     return own.n_heads, own.d_head, own.kv_heads
 
 
-def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
+def find_site(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Site:
     """The site of that name.
 
     Raises:

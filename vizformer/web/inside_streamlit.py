@@ -3,6 +3,7 @@
 The command line, with which the server is started, is imported where it is needed: it takes the whole server along.
 """
 
+from streamlit.errors import StreamlitDuplicateElementKey as StreamlitDuplicateElementKey
 from streamlit.navigation.page import Page as Page
 from streamlit.proto.BackMsg_pb2 import BackMsg as BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg as ForwardMsg

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, Part, Row, Term
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
@@ -46,7 +46,7 @@ class Backward:
         TraceError: the model has several residual streams.
     """
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, rows: slice, g: Rows) -> None:
+    def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, rows: slice, g: Rows) -> None:
         if not checkpoint.model.config.has_plain_stream:
             raise TraceError(
                 "This model has several residual streams that predict and correct one another: what a part has written is "
@@ -211,7 +211,7 @@ class Backward:
 class LogitBackward(Backward):
     """The way back from one logit (see `logit_attribution`)."""
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, position: int) -> None:
+    def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, position: int) -> None:
         width = checkpoint.model.config.d_model
         super().__init__(checkpoint, trace, slice(position, position + 1), np.zeros((1, width)))
 
@@ -285,7 +285,7 @@ def inner_rows(block: Block, network: FeedForward, trace: Trace, at: str, rows: 
     return inner_numbers(x, network, trace.residual(f"{at}.pre").dtype)[-1]
 
 
-def attention_at(checkpoint: Checkpoint, site: str) -> Attention:
+def attention_at(checkpoint: AnyCheckpoint, site: str) -> Attention:
     stack, layer, kind = site.split(".")
     block = find_block(checkpoint, stack, int(layer))
     attention = block.self_attention if kind == "self" else block.cross_attention

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.analysis.heads.maps import head_maps
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at
 from vizformer.model.input_check import token_id as checked_id
@@ -27,7 +27,7 @@ class Guess:
     rank: int
 
 
-def hide(checkpoint: Checkpoint, tokens: Sequence[Token], positions: Collection[int]) -> Trace:
+def hide(checkpoint: AnyCheckpoint, tokens: Sequence[Token], positions: Collection[int]) -> Trace:
     """A forward over the tokens with those at `positions` replaced by [MASK].
 
     Raises:
@@ -45,7 +45,7 @@ def guess(trace: Trace, position: int, token_id: int) -> Guess:
     return Guess(float(torch.softmax(logits.double(), -1)[token_id]), int((logits > logits[token_id]).sum()))
 
 
-def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, " n"]:
+def guesses(checkpoint: AnyCheckpoint, tokens: Sequence[Token]) -> Float[ndarray, " n"]:
     """The probability of each token where it alone is hidden; NaN for special tokens.
 
     The logarithms of these add up to the sentence's pseudo-log-likelihood.
@@ -92,7 +92,7 @@ def looks_at(trace: Trace, position: int, head: int | None = None) -> Float[ndar
     return weights.mean(1) if head is None else weights[:, head]
 
 
-def _mask_id(checkpoint: Checkpoint) -> int:
+def _mask_id(checkpoint: AnyCheckpoint) -> int:
     shape = checkpoint.shape
     if shape.mask_id is None or shape.architecture != "encoder-only":
         raise TraceError(

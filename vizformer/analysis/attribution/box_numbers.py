@@ -12,7 +12,7 @@ from numpy import ndarray
 from vizformer.analysis.attribution.picture_numbers import CANDIDATES, CELLS, Stack
 from vizformer.analysis.attribution.predictions import most_probable
 from vizformer.analysis.heads.maps import Kind
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.block_rows import SublayerKind, block_stream, find_block, network_input, sublayers
 from vizformer.explain.feedforward_rows import feedforward_numbers
@@ -53,7 +53,7 @@ class BoxNumbers:
 
 
 @torch.inference_mode()
-def numbers_of_box(checkpoint: Checkpoint, trace: Trace, box: Box, kind: Kind, layer: int, row: int) -> BoxNumbers:
+def numbers_of_box(checkpoint: AnyCheckpoint, trace: Trace, box: Box, kind: Kind, layer: int, row: int) -> BoxNumbers:
     """The arithmetic of a box for one row.
 
     Args:
@@ -75,7 +75,7 @@ def numbers_of_box(checkpoint: Checkpoint, trace: Trace, box: Box, kind: Kind, l
     return _add_and_norm(checkpoint, trace, stack, layer, of, row)
 
 
-def _entering(checkpoint: Checkpoint, trace: Trace, stack: Stack, row: int, box: Box) -> BoxNumbers:
+def _entering(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, box: Box) -> BoxNumbers:
     """E[id], times sqrt(d_model) where the model does that; the positional encoding; their sum."""
     model, config = checkpoint.model, checkpoint.model.config
     own = model.token_table(stack).weight[trace.tokens[stack][row].id]
@@ -127,7 +127,7 @@ def _waves(row: int, values: ndarray, d: int, *, halves: bool) -> tuple[str, ...
 
 
 def _add_and_norm(
-    checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, of: SublayerKind, row: int
+    checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, layer: int, of: SublayerKind, row: int
 ) -> BoxNumbers:
     """x + f(x), then the norm of the sum: the sublayer's own (post-norm), or that through which the next one reads."""
     block = find_block(checkpoint, stack, layer)
@@ -149,7 +149,7 @@ def _add_and_norm(
     return BoxNumbers(tuple(found), stream.proofs[of])
 
 
-def _next_norm(checkpoint: Checkpoint, stack: Stack, layer: int, of: SublayerKind) -> Norm | None:
+def _next_norm(checkpoint: AnyCheckpoint, stack: Stack, layer: int, of: SublayerKind) -> Norm | None:
     """Pre-norm: the norm through which what comes next reads the sum."""
     block = find_block(checkpoint, stack, layer)
     names = [name for name, *__ in sublayers(block)]
@@ -178,7 +178,7 @@ def _normed(x: Float[ndarray, " d"], norm: Norm, name: str) -> Vector:
     return Vector(name, result, _each(result, one))
 
 
-def _network(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, row: int) -> BoxNumbers:
+def _network(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, layer: int, row: int) -> BoxNumbers:
     """x W_in + b_in, the activation, (times the other half, where it is a gate,) and W_out + b_out."""
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     network, name = block.feedforward, ACTIVATION_NAMES[checkpoint.model.config.activation]
@@ -211,7 +211,7 @@ def _network(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, row
     return BoxNumbers(tuple(found), proof, neuron - start)
 
 
-def _output(checkpoint: Checkpoint, trace: Trace, row: int) -> BoxNumbers:
+def _output(checkpoint: AnyCheckpoint, trace: Trace, row: int) -> BoxNumbers:
     """The logits of the most probable tokens, row times unembedding; p = e^(logit - log sum e^logit)."""
     model = checkpoint.model
     stack = "decoder" if model.decoder is not None else "encoder"

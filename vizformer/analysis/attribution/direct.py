@@ -26,7 +26,7 @@ from numpy import ndarray
 from vizformer.analysis.attribution.backward import LogitBackward, attention_at, inner_rows, output_rows, reference
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, LogitAttribution
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
@@ -38,7 +38,7 @@ from vizformer.model.trace import Trace
 
 
 def logit_attribution(
-    checkpoint: Checkpoint, trace: Trace, position: int, token: int, *, against: Against = "mean"
+    checkpoint: AnyCheckpoint, trace: Trace, position: int, token: int, *, against: Against = "mean"
 ) -> LogitAttribution:
     """The terms of one token's logit at one position of the stack that predicts.
 
@@ -67,7 +67,7 @@ def logit_attribution(
 
 
 def by_key(
-    checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, site: str, head: int
+    checkpoint: AnyCheckpoint, trace: Trace, found: LogitAttribution, site: str, head: int
 ) -> Float[ndarray, " n_k"]:
     """The term of a head, key by key: a_j v_j W_O . g; they sum to it."""
     record = trace[site]
@@ -78,7 +78,7 @@ def by_key(
     return weights * (float64(record.v[record.kv_head(head)]) @ own)
 
 
-def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer: int) -> Float[ndarray, " d_ff"]:
+def neurons(checkpoint: AnyCheckpoint, trace: Trace, found: LogitAttribution, layer: int) -> Float[ndarray, " d_ff"]:
     """The term of a layer's feed-forward network, neuron by neuron: its number times its row of W_out . g."""
     stack = predicting_stack(checkpoint)
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
@@ -87,7 +87,7 @@ def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer
     return inner * (found.directions[f"{at}.feedforward"] @ float64(network.W_out.weight))
 
 
-def what_is_frozen(checkpoint: Checkpoint) -> Iterator[Message]:
+def what_is_frozen(checkpoint: AnyCheckpoint) -> Iterator[Message]:
     """What was held at its value in the forward, so that the logit is a sum; one sentence each."""
     config = checkpoint.model.config
     if config.norm_order == "post":

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.heads.maps import n_layers, site_name
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain import rope
 from vizformer.explain.site import find_site
 from vizformer.model.input_check import row_at
@@ -94,7 +94,7 @@ class Walkthrough:
 
 
 @torch.inference_mode()
-def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts: bool = True) -> Walkthrough:
+def walkthrough(checkpoint: AnyCheckpoint, trace: Trace, followed: int, *, predicts: bool = True) -> Walkthrough:
     """The numbers of a forward that are shown, for one token of the text.
 
     Args:
@@ -206,7 +206,7 @@ def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
     return angles[:, pairs]
 
 
-def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Rows:
+def _sublayers(checkpoint: AnyCheckpoint, trace: Trace, layer: str, row: int) -> Rows:
     """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x at the end of the layer.
 
     Where the model normalises or scales what attention has found before it is added, it is that.
@@ -229,7 +229,7 @@ def _cells(rows: Float[Tensor, "m d_model"]) -> Float[ndarray, "m cells"]:
     return rows[:, :CELLS].numpy()
 
 
-def _writing(checkpoint: Checkpoint, trace: Trace, found: Sequence[Choice]) -> Writing:
+def _writing(checkpoint: AnyCheckpoint, trace: Trace, found: Sequence[Choice]) -> Writing:
     """log P = logit - log sum exp(logits), row by row."""
     logits = trace.logits[: len(found)].double().cpu()
     ids = torch.tensor([choice.next.id for choice in found])
@@ -237,7 +237,9 @@ def _writing(checkpoint: Checkpoint, trace: Trace, found: Sequence[Choice]) -> W
     return Writing(tuple(found), log.exp().numpy())
 
 
-def _candidates(checkpoint: Checkpoint, trace: Trace, position: int, found: Sequence[Choice]) -> tuple[Prediction, ...]:
+def _candidates(
+    checkpoint: AnyCheckpoint, trace: Trace, position: int, found: Sequence[Choice]
+) -> tuple[Prediction, ...]:
     best = next_tokens(checkpoint, trace, position, _CANDIDATES)
     if found and (follows := found[position].next).id not in [one.token.id for one in best]:
         p = torch.softmax(trace.logits[position].double(), dim=-1)[follows.id]

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
@@ -74,7 +74,7 @@ class InputAttribution:
 
 
 def input_attribution(
-    checkpoint: Checkpoint, trace: Trace, position: int, token: int, *, against: Against = "mean"
+    checkpoint: AnyCheckpoint, trace: Trace, position: int, token: int, *, against: Against = "mean"
 ) -> InputAttribution:
     """Both attributions of one token's logit at one position of the stack that predicts.
 
@@ -111,7 +111,7 @@ def input_attribution(
 
 
 def forward(
-    checkpoint: Checkpoint, trace: Trace, rows: dict[str, Float[Tensor, "b n d_model"]], position: int
+    checkpoint: AnyCheckpoint, trace: Trace, rows: dict[str, Float[Tensor, "b n d_model"]], position: int
 ) -> Float[Tensor, "b vocab_size"]:
     """The logits of one position for rows of the tables of embeddings, or others in their place, of every stack."""
     model, memory = checkpoint.model, None
@@ -130,14 +130,14 @@ def forward(
     return model.logits(x[:, position])
 
 
-def _rows(checkpoint: Checkpoint, trace: Trace) -> dict[str, Float[Tensor, "1 n d_model"]]:
+def _rows(checkpoint: AnyCheckpoint, trace: Trace) -> dict[str, Float[Tensor, "1 n d_model"]]:
     return {
         stack: checkpoint.model.token_table(stack)(checkpoint.tensor(tokens)).detach().clone()  # type: ignore[arg-type]
         for stack, tokens in trace.tokens.items()
     }
 
 
-def _baselines(checkpoint: Checkpoint, trace: Trace) -> dict[str, Float[Tensor, "1 n d_model"]]:
+def _baselines(checkpoint: AnyCheckpoint, trace: Trace) -> dict[str, Float[Tensor, "1 n d_model"]]:
     found = {}
     for stack, tokens in trace.tokens.items():
         table = checkpoint.model.token_table(stack).weight  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import torch
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model.trace import Trace
 from vizformer.text.scripts import LATIN, script
 
@@ -54,7 +54,7 @@ class Bounds:
     sentences: tuple[str, ...]
 
 
-def familiarity(checkpoint: Checkpoint, trace: Trace, text: str) -> Familiarity:
+def familiarity(checkpoint: AnyCheckpoint, trace: Trace, text: str) -> Familiarity:
     """The measures of `text`, which is what the trace is of.
 
     A text without a character or a token has 0 of everything.

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from vizformer.analysis.attribution.predictions import choices, writable
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.step import Proof, sizes
@@ -97,7 +97,7 @@ class LogitLens:
 
 
 def logit_lens(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     positions: Sequence[int] | None = None,
     *,
@@ -151,12 +151,12 @@ def logit_lens(
     )
 
 
-def predicting_stack(checkpoint: Checkpoint) -> Literal["encoder", "decoder"]:
+def predicting_stack(checkpoint: AnyCheckpoint) -> Literal["encoder", "decoder"]:
     """The stack whose rows become logits."""
-    return "encoder" if checkpoint.model.decoder is None else "decoder"
+    return "decoder" if checkpoint.shape.decoder_heads else "encoder"
 
 
-def points(checkpoint: Checkpoint) -> tuple[str, ...]:
+def points(checkpoint: AnyCheckpoint) -> tuple[str, ...]:
     """The points of the residual stream that the lens reads: the embeddings, and what every layer ends with."""
     stack, module = predicting_stack(checkpoint), final_stack(checkpoint.model)
     return (f"{stack}.0.pre", *(f"{stack}.{layer}.post" for layer in range(len(module.layers))))
@@ -169,7 +169,7 @@ def final_stack(model: Transformer) -> Stack:
     return stack
 
 
-def _rows(checkpoint: Checkpoint, trace: Trace, point: str) -> Float[Tensor, "n *s d_model"]:
+def _rows(checkpoint: AnyCheckpoint, trace: Trace, point: str) -> Float[Tensor, "n *s d_model"]:
     """What leaves a layer, or enters the first one: of several streams all."""
     stack, layer, at = point.split(".")
     if checkpoint.model.config.has_plain_stream:
@@ -182,7 +182,7 @@ def through(model: Transformer, x: Float[Tensor, "*streams d_model"]) -> Float[T
     return model.logits(final_stack(model).end(x))
 
 
-def right_tokens(checkpoint: Checkpoint, trace: Trace) -> tuple[int, ...]:
+def right_tokens(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[int, ...]:
     """The id that every row of the predicting stack is asked for.
 
     In a decoder the token that follows; after the last one the model's own choice.  In an encoder the token that stands
@@ -195,7 +195,7 @@ def right_tokens(checkpoint: Checkpoint, trace: Trace) -> tuple[int, ...]:
     return tuple(best if token.id == mask else token.id for token, best in zip(tokens, own, strict=True))
 
 
-def what_is_inexact(checkpoint: Checkpoint) -> Iterator[Message]:
+def what_is_inexact(checkpoint: AnyCheckpoint) -> Iterator[Message]:
     """What the lens takes for granted with this model, one sentence each."""
     config = checkpoint.model.config
     if final_stack(checkpoint.model).final_norm is not None:
@@ -224,7 +224,7 @@ def what_is_inexact(checkpoint: Checkpoint) -> Iterator[Message]:
 
 
 def _read(
-    checkpoint: Checkpoint, logits: Float[Tensor, "n vocab"], wanted: Int[Tensor, " n"], count: int
+    checkpoint: AnyCheckpoint, logits: Float[Tensor, "n vocab"], wanted: Int[Tensor, " n"], count: int
 ) -> tuple[Tensor, ...]:
     """The fields of `LogitLens` from `top` on, without the targets, for some rows."""
     logs = torch.log_softmax(logits, dim=-1)
@@ -238,7 +238,7 @@ def _read(
     return top, p.gather(1, top), entropy, rank, tied, first_tied, p.gather(1, wanted[:, None])[:, 0]
 
 
-def _proof(checkpoint: Checkpoint, trace: Trace, rows: Tensor, last: Tensor, chosen: list[int]) -> Proof:
+def _proof(checkpoint: AnyCheckpoint, trace: Trace, rows: Tensor, last: Tensor, chosen: list[int]) -> Proof:
     recorded = trace.logits[chosen]
     terms: ndarray | float = 0.0
     if is_half(recorded.dtype):

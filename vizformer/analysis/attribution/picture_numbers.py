@@ -12,7 +12,7 @@ from numpy import ndarray
 from vizformer.analysis.attribution.predictions import Prediction, most_probable
 from vizformer.analysis.heads.maps import Kind, n_layers, site_name
 from vizformer.analysis.heads.resting import RESTS, ROWS, Rest, find_rest
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
 from vizformer.text import Token
@@ -80,7 +80,7 @@ class ForwardPicture:
 
 @torch.inference_mode()
 def forward_picture(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     *,
     layer: int = 0,
@@ -132,7 +132,7 @@ def apart(maps: Float[ndarray, "heads n_q n_k"], count: int) -> list[int]:
     return sorted(taken)
 
 
-def _lane(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, whole: tuple[Kind, int] | None) -> Lane:
+def _lane(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, layer: int, whole: tuple[Kind, int] | None) -> Lane:
     tokens, model = trace.tokens[stack], checkpoint.model
     n = _drawn(tokens)
     rows = model.token_rows(model.token_table(stack).weight[[token.id for token in tokens[:n]]])
@@ -225,7 +225,7 @@ def _is_word(token: Token) -> bool:
     return not token.special and any(map(str.isalnum, token.text))
 
 
-def _written(checkpoint: Checkpoint, tokens: Sequence[Token]) -> tuple[str, ...]:
+def _written(checkpoint: AnyCheckpoint, tokens: Sequence[Token]) -> tuple[str, ...]:
     """What each token adds to the text: text(first i + 1) after text(first i)."""
     said, found = "", []
     for end in range(2, len(tokens) + 1):

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 from vizformer.text import Token
@@ -21,7 +21,7 @@ class Prediction:
     probability: float
 
 
-def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 10) -> tuple[Prediction, ...]:
+def next_tokens(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: int = 10) -> tuple[Prediction, ...]:
     """The `count` most probable tokens after position `position` of the last stack, most probable first.
 
     p = softmax(logits[position])
@@ -31,7 +31,7 @@ def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int 
 
 
 def most_probable(
-    checkpoint: Checkpoint, logits: Float[Tensor, " vocab_size"], count: int = 10
+    checkpoint: AnyCheckpoint, logits: Float[Tensor, " vocab_size"], count: int = 10
 ) -> tuple[Prediction, ...]:
     """The `count` tokens of the largest softmax(logits) that the model may write, most probable first."""
     probabilities = torch.softmax(logits.double(), dim=-1)  # [vocab_size]
@@ -40,7 +40,7 @@ def most_probable(
     return tuple(Prediction(token, p) for token, p in zip(tokens, probabilities[ids].tolist(), strict=True))
 
 
-def writable(checkpoint: Checkpoint, values: Float[Tensor, "*n vocab_size"]) -> Float[Tensor, "*n vocab_size"]:
+def writable(checkpoint: AnyCheckpoint, values: Float[Tensor, "*n vocab_size"]) -> Float[Tensor, "*n vocab_size"]:
     """Logits or probabilities to choose by: -inf for what the model never writes (`ModelShape.never_written`)."""
     never = checkpoint.shape.never_written
     if never is None:  # (a copy of the logits of a long text and a large vocabulary would be hundreds of megabytes)
@@ -48,7 +48,7 @@ def writable(checkpoint: Checkpoint, values: Float[Tensor, "*n vocab_size"]) -> 
     return values.index_fill(-1, torch.tensor([never], device=values.device), -torch.inf)
 
 
-def least_sure(checkpoint: Checkpoint, trace: Trace, rows: Sequence[int]) -> int:
+def least_sure(checkpoint: AnyCheckpoint, trace: Trace, rows: Sequence[int]) -> int:
     """Of some rows of the last stack the one whose best token has the least probability: argmin_i max_t p[i, t]."""
     logits = writable(checkpoint, trace.logits[list(rows)].double())
     return rows[int(torch.softmax(logits, dim=-1).amax(-1).argmin())]
@@ -67,7 +67,7 @@ class Choice:
     own: Token
 
 
-def choices(checkpoint: Checkpoint, trace: Trace) -> tuple[Choice, ...]:
+def choices(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[Choice, ...]:
     """For every row of the decoder, what it chooses: argmax_t logits[i, t], and the token i + 1 of the text.
 
     Empty where nothing is chosen: a model without a decoder.

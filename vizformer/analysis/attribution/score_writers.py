@@ -27,7 +27,7 @@ from torch import nn
 from vizformer.analysis.attribution.backward import Backward, Rows, attention_at, output_rows
 from vizformer.analysis.attribution.terms import Part, Row, layer_of
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block
@@ -112,7 +112,7 @@ class ScoreSplit:
 
 
 def score_split(
-    checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int, key: int, *, against_mean: bool = False
+    checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query: int, key: int, *, against_mean: bool = False
 ) -> ScoreSplit:
     """The score of a query and a key as a sum over pairs of writers.
 
@@ -149,7 +149,7 @@ def _bent(o: Operands) -> Float[ndarray, " n_k"]:
 
 
 def writer_tokens(
-    checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
+    checkpoint: AnyCheckpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
 ) -> Float[ndarray, " n_k"]:
     """Of a writer that is a head: its share of the score, token by token that it took it from.
 
@@ -164,7 +164,7 @@ def writer_tokens(
     return weights * (v @ (output_rows(attention_at(checkpoint, writer.place), writer.head or 0) @ g))
 
 
-def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer) -> Row:
+def writer_direction(checkpoint: AnyCheckpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer) -> Row:
     """Along which direction g what a head has written becomes score, with all of the other side.
 
     Raises:
@@ -175,7 +175,7 @@ def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, si
 
 
 def writer_way(
-    checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
+    checkpoint: AnyCheckpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
 ) -> tuple[Float[ndarray, "d_head d_model"], Float[ndarray, " d_head"]]:
     """How what a head has written becomes query or key [d_head, d_model], and that becomes score [d_head].
 
@@ -193,7 +193,7 @@ def writer_way(
 
 
 def value_writers(
-    checkpoint: Checkpoint, trace: Trace, site: str, head: int, key: int, known: "_Known | None" = None
+    checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, key: int, known: "_Known | None" = None
 ) -> "Written":
     """The value of a key as a sum over what was written into its row: v_j = sum over b of v_j^b.
 
@@ -225,7 +225,7 @@ _MOST_ROWS = 256  # whose parts are kept
 class _Ways(Backward):
     """The ways from a query or a key back to the parts that wrote its row: a direction for each of its numbers."""
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, row: int, g: Rows, known: _Known) -> None:
+    def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, row: int, g: Rows, known: _Known) -> None:
         super().__init__(checkpoint, trace, slice(row, row + 1), g)
         self.vectors: list[tuple[Writer, ndarray]] = []
         self.known = known
@@ -263,7 +263,7 @@ class _Ways(Backward):
         self.embedding("encoder" if stack == "encoder" else "decoder")
 
 
-def _written(checkpoint: Checkpoint, o: Operands, side: Side | Literal["value"], row: int, known: _Known) -> Written:
+def _written(checkpoint: AnyCheckpoint, o: Operands, side: Side | Literal["value"], row: int, known: _Known) -> Written:
     """What every writer of a row has of a query, key or value: the ways back from its numbers, and what they meet."""
     letter, made = side[0].upper(), o.site if side == "query" else o.site.maker
     weight, bias = o.head_columns(letter)  # [d_model, d_head]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough
 from vizformer.analysis.heads.maps import site_name
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model.mixing import weights_of
 from vizformer.model.trace import Trace
 
@@ -112,7 +112,7 @@ class Placed:
 
 
 @torch.inference_mode()
-def placed(checkpoint: Checkpoint, found: Walkthrough, stack: Stack) -> Placed | None:
+def placed(checkpoint: AnyCheckpoint, found: Walkthrough, stack: Stack) -> Placed | None:
     """The row of the token that is followed, at place 0, 1, ...; None where no position vectors are added to it."""
     if found.added is None or not found.plain:
         return None
@@ -134,7 +134,7 @@ def tempered(trace: Trace, position: int, ids: Sequence[int]) -> Float[ndarray, 
 
 
 @torch.inference_mode()
-def nearest(checkpoint: Checkpoint, ids: Sequence[int], stack: Stack, count: int) -> list[list[tuple[int, float]]]:
+def nearest(checkpoint: AnyCheckpoint, ids: Sequence[int], stack: Stack, count: int) -> list[list[tuple[int, float]]]:
     """For each token the rows of the embedding table with the largest cosines to its own, and these cosines."""
     table = checkpoint.model.token_table(stack).weight.float()  # [vocab_size, d_table]
     lengths = table.norm(dim=1).clamp(min=1e-12)

@@ -26,7 +26,7 @@ from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import as_table, kind_of, kinds, n_layers, site_name
 from vizformer.analysis.masks.runs import rerun
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model import Edit, Patch, Trace
 from vizformer.model.input_check import row_at, token_id
 
@@ -122,7 +122,7 @@ def patch_in_place(part: Part, value: Tensor | float) -> Patch:
     return Patch(part.sublayer, (), value) if part.head is None else Patch(f"{part.sublayer}.z", (part.head,), value)
 
 
-def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
+def without(checkpoint: AnyCheckpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
     """The same tokens without some parts, or with their means in their place; `trace` itself is left as it is.
 
     The texts are those of `trace`, and what was set by hand there is set here too.
@@ -134,7 +134,7 @@ def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: 
 
 
 def sweep(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     row: int,
     token: int,
@@ -163,7 +163,7 @@ def sweep(
 
 
 def effects_of_runs(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     runs: Sequence[Sequence[Patch]],
     row: int,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from vizformer.analysis.causes.prompt_pairs import PromptPair, log_odds
 from vizformer.analysis.causes.prompt_sets import LEAST, PromptRow, PromptSet
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.messages import Message
 from vizformer.model import Trace
@@ -42,7 +42,7 @@ class Asked:
         return PromptPair(self.clean, self.corrupted, self.row, self.answer, self.wrong)
 
 
-def ask(checkpoint: Checkpoint, row: PromptRow, number: int = 0) -> Asked:
+def ask(checkpoint: AnyCheckpoint, row: PromptRow, number: int = 0) -> Asked:
     """A row as the model reads it; without an answer its most probable token is taken.
 
     Raises:
@@ -67,14 +67,14 @@ def ask(checkpoint: Checkpoint, row: PromptRow, number: int = 0) -> Asked:
     return Asked(number, clean, corrupted, at, answer, wrong)
 
 
-def _run(checkpoint: Checkpoint, text: str, row: PromptRow) -> Trace:
+def _run(checkpoint: AnyCheckpoint, text: str, row: PromptRow) -> Trace:
     n = len(checkpoint.encode(text)) + (len(checkpoint.encode_target(row.target)) if row.target else 0)
     if n > MOST_TOKENS:
         raise TraceError("A prompt of a set has at most {limit} tokens; this one has {n}.", limit=MOST_TOKENS, n=n)
     return checkpoint.trace(text, target=row.target or None)
 
 
-def _ids(checkpoint: Checkpoint, row: PromptRow, said: str) -> tuple[int, ...]:
+def _ids(checkpoint: AnyCheckpoint, row: PromptRow, said: str) -> tuple[int, ...]:
     words = [word.strip() for word in said.split("|") if word.strip()]
     found = tuple(dict.fromkeys(id for word in words if (id := _first_id(checkpoint, row, word)) is not None))
     if words and not found:
@@ -84,7 +84,7 @@ def _ids(checkpoint: Checkpoint, row: PromptRow, said: str) -> tuple[int, ...]:
     return found
 
 
-def _first_id(checkpoint: Checkpoint, row: PromptRow, word: str) -> int | None:
+def _first_id(checkpoint: AnyCheckpoint, row: PromptRow, word: str) -> int | None:
     """The token with which a word begins where it is read: behind the prompt, or in the place of its mask.
 
     None where it becomes one token with the end of the prompt.
@@ -106,7 +106,7 @@ def _first_id(checkpoint: Checkpoint, row: PromptRow, word: str) -> int | None:
 
 
 def read_rows(
-    checkpoint: Checkpoint, prompts: PromptSet, *, paired: bool = False
+    checkpoint: AnyCheckpoint, prompts: PromptSet, *, paired: bool = False
 ) -> tuple[list[Asked], list[tuple[int, Message]]]:
     """The rows of a set that a model can read, at least LEAST, and why it cannot read the others; see `each_row`."""
     refused = list[tuple[int, Message]]()
@@ -114,7 +114,7 @@ def read_rows(
 
 
 def each_row(
-    checkpoint: Checkpoint, prompts: PromptSet, refused: list[tuple[int, Message]], *, paired: bool = False
+    checkpoint: AnyCheckpoint, prompts: PromptSet, refused: list[tuple[int, Message]], *, paired: bool = False
 ) -> Iterator[Asked]:
     """The rows of a set that a model can read, each run when it is asked for: a run of 256 tokens takes 10 MB and more.
 

@@ -17,7 +17,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.masks.runs import rerun
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.streams import streams_before
 from vizformer.model import Cache, Edit, Patch, Trace
 from vizformer.model.block import Block
@@ -50,7 +50,7 @@ class Start(NamedTuple):
         return "decoder" if self.later else "encoder"
 
 
-def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
+def start_of(checkpoint: AnyCheckpoint, tensors: Sequence[str]) -> Start:
     """Of a run that changes these tensors, "decoder.2.self.z", "decoder.final"; the very end where there is none."""
     config, last = checkpoint.model.config, "encoder" if checkpoint.model.decoder is None else "decoder"
     found = []
@@ -60,7 +60,7 @@ def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
     return min(found)
 
 
-def _start(checkpoint: Checkpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
+def _start(checkpoint: AnyCheckpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
     start = start_of(checkpoint, [patch.tensor for patch in run])
     if row is None or not start.later:
         return start
@@ -74,13 +74,13 @@ def _position(patch: Patch) -> int | None:
     return patch.index[at] if len(patch.index) > at else None
 
 
-def at_once(checkpoint: Checkpoint, length: int, rows: int) -> int:
+def at_once(checkpoint: AnyCheckpoint, length: int, rows: int) -> int:
     """How many runs over so many tokens, both stacks counted, one batch may hold, where so many rows of each are read."""
     room = MOST_LOGITS // (rows * checkpoint.model.config.vocab_size)
     return max(1, min(MOST_ITEMS, MOST_TOKENS // length, room))
 
 
-def inputs(checkpoint: Checkpoint, trace: Trace, items: int) -> tuple[list[Tensor], Tensor | None]:
+def inputs(checkpoint: AnyCheckpoint, trace: Trace, items: int) -> tuple[list[Tensor], Tensor | None]:
     """The ids of a run for a batch of copies [items, n], stack by stack, and its segments where it has such."""
     ids = [checkpoint.tensor(tokens).expand(items, -1) for tokens in trace.tokens.values()]
     segments = None
@@ -90,7 +90,7 @@ def inputs(checkpoint: Checkpoint, trace: Trace, items: int) -> tuple[list[Tenso
 
 
 def resumed(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     start: Start,
     x: Float[Tensor, "b n_x *s d_model"],
@@ -151,7 +151,7 @@ def _touches(edit: Edit | None, layer: str) -> bool:
     return edit is not None and any(patch.tensor.startswith(layer) for patch in edit.patches)
 
 
-def entering(checkpoint: Checkpoint, trace: Trace, start: Start, items: int) -> Float[Tensor, "b n *s d_model"]:
+def entering(checkpoint: AnyCheckpoint, trace: Trace, start: Start, items: int) -> Float[Tensor, "b n *s d_model"]:
     """What enters the layer at which runs start, from the position of the start on."""
     if checkpoint.model.config.has_plain_stream:
         x = _before(trace, start)
@@ -169,7 +169,7 @@ def _before(trace: Trace, start: Start) -> Float[Tensor, "n d_model"]:
 
 @torch.inference_mode()
 def logits_of_runs(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     starts: Sequence[Start],
     edit_of: Callable[[Sequence[int], int], Edit],
@@ -211,7 +211,7 @@ def logits_of_runs(
 
 
 def patched_logits(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     runs: Sequence[Sequence[Patch]],
     row: int | None = None,
@@ -242,7 +242,7 @@ def patched_logits(
 
 
 def _one_by_one(
-    checkpoint: Checkpoint, trace: Trace, runs: Sequence[Sequence[Patch]], row: int | None, heard: Heard | None
+    checkpoint: AnyCheckpoint, trace: Trace, runs: Sequence[Sequence[Patch]], row: int | None, heard: Heard | None
 ) -> Iterator[tuple[list[int], Float[Tensor, "1 *n vocab_size"]]]:
     """Of recorded code, which begins at the beginning and with one text."""
     base = trace.edit or Edit()
@@ -276,7 +276,7 @@ def judged(
 
 
 def gradients(
-    checkpoint: Checkpoint, trace: Trace, tensors: Mapping[str, Tensor], row: int, judge: Callable[[Tensor], Tensor]
+    checkpoint: AnyCheckpoint, trace: Trace, tensors: Mapping[str, Tensor], row: int, judge: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
     """d judge(logits at a row) / dx, by zeros that are added to each tensor of a run and want a gradient.
 

@@ -43,7 +43,7 @@ from vizformer.analysis.causes.model_graph import ModelGraph, all_of
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.causes.prompt_sets import PromptSet
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 
@@ -232,7 +232,7 @@ class Faithfulness:
 
 
 def edge_scores(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     prompts: PromptSet,
     *,
     steps: int = STEPS,
@@ -302,7 +302,7 @@ def _scores(
 
 
 def faithfulness(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     prompts: PromptSet,
     scores: EdgeScores,
     sizes: Sequence[int] = (),
@@ -333,7 +333,7 @@ def faithfulness(
 
 
 def circuit_differences(
-    checkpoint: Checkpoint, prompts: PromptSet, circuits: Sequence[Collection[Edge]], *, heard: Heard | None = None
+    checkpoint: AnyCheckpoint, prompts: PromptSet, circuits: Sequence[Collection[Edge]], *, heard: Heard | None = None
 ) -> Float[ndarray, " circuits"]:
     """The faithfulness of each circuit over a set.
 
@@ -353,7 +353,7 @@ def circuit_differences(
 
 
 def measured_edges(
-    checkpoint: Checkpoint, prompts: PromptSet, edges: Sequence[Edge], *, heard: Heard | None = None
+    checkpoint: AnyCheckpoint, prompts: PromptSet, edges: Sequence[Edge], *, heard: Heard | None = None
 ) -> Float[ndarray, " edges"]:
     """The share of LD that is lost where one edge alone is cut, of each edge, over a set.
 
@@ -403,7 +403,7 @@ def _run(
     return np.concatenate(found)
 
 
-def _pairs(checkpoint: Checkpoint, prompts: PromptSet) -> list[PromptPair]:
+def _pairs(checkpoint: AnyCheckpoint, prompts: PromptSet) -> list[PromptPair]:
     return [one.pair() for one in read_rows(checkpoint, prompts, paired=True)[0]]
 
 

@@ -39,7 +39,7 @@ from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Proof
 from vizformer.model import Patch, Trace
@@ -139,7 +139,7 @@ class Removed(NamedTuple):
 
 @torch.inference_mode()
 def taken_out(
-    checkpoint: Checkpoint, trace: Trace, found: Evidence, *, heard: Heard | None = None
+    checkpoint: AnyCheckpoint, trace: Trace, found: Evidence, *, heard: Heard | None = None
 ) -> tuple[Removed, ...]:
     """What becomes of the answer without each edge, one after the other, in batches."""
 

@@ -14,7 +14,7 @@ from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.score_writers import Side, Writer, score_split, value_writers, writer_way
 from vizformer.analysis.attribution.terms import Against, Row
 from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Node
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.model import Patch, Trace
@@ -31,7 +31,7 @@ FEW = 16  # tokens of a head that are told apart; the others are summed
 
 
 def answer_evidence(
-    checkpoint: Checkpoint, trace: Trace, position: int, token: int, *, against: Against = "mean", most: int = MOST
+    checkpoint: AnyCheckpoint, trace: Trace, position: int, token: int, *, against: Against = "mean", most: int = MOST
 ) -> Evidence:
     """The largest edges of the graph whose end is one token's logit at one position.
 
@@ -87,7 +87,7 @@ class _Search:
         end: where the ways end in a vector, a query or a key: what its numbers become of the score.
     """
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, least: float, end: Ways | float = 1.0) -> None:
+    def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, least: float, end: Ways | float = 1.0) -> None:
         self.checkpoint, self.trace, self.least, self.end = checkpoint, trace, least, end
         self.waiting, self.drawn, self.others = dict[_Key, _Open](), dict[_Key, _Open](), dict[Node, float]()
         # of a head: along which direction what it mixes becomes the end, [d_head] or [d_head, numbers of the end]
@@ -197,7 +197,7 @@ class _Search:
 class _AnswerSearch(_Search):
     """From a logit back, and what turns the looks of the heads on this way."""
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, position: int, token: int, against: Against) -> None:
+    def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, position: int, token: int, against: Against) -> None:
         super().__init__(checkpoint, trace, LEAST)
         self.terms = logit_attribution(checkpoint, trace, position, token, against=against)
         self.answer = Node("answer", "logit", self.terms.position)

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.block import Block, Stack
 from vizformer.model.mixing import mix
@@ -44,7 +44,7 @@ class ModelGraph:
         TraceError: the stream of this model is no plain sum of what is written.
     """
 
-    checkpoint: Checkpoint
+    checkpoint: AnyCheckpoint
 
     def __post_init__(self) -> None:
         config, model = self.checkpoint.model.config, self.checkpoint.model

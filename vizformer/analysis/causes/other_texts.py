@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from vizformer.analysis.corpus_heads.corpus import Passage
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import VizformerError
 from vizformer.model import Trace
 
 
-def read_other_texts(checkpoint: Checkpoint, passages: Iterable[Passage], count: int) -> list[Trace]:
+def read_other_texts(checkpoint: AnyCheckpoint, passages: Iterable[Passage], count: int) -> list[Trace]:
     """Traces of the first `count` passages that the model can read.
 
     A text that is longer than the model's positions is halved, with its target, until it fits.
@@ -29,7 +29,7 @@ def read_other_texts(checkpoint: Checkpoint, passages: Iterable[Passage], count:
     return traces
 
 
-def unknown_share(checkpoint: Checkpoint, passages: Iterable[Passage]) -> float:
+def unknown_share(checkpoint: AnyCheckpoint, passages: Iterable[Passage]) -> float:
     """Which share of the tokens of some texts is the unknown one, the tokenizer's other marks left out; 0 without tokens."""
     unknown = total = 0
     for passage in passages:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Means, Part, parts_of
 from vizformer.analysis.masks.runs import rerun
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Trace
 
@@ -45,7 +45,7 @@ Outputs = Mapping[Part, Tensor]
 
 
 @torch.inference_mode()
-def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
+def outputs_of(checkpoint: AnyCheckpoint, trace: Trace) -> Outputs:
     """What every head and every sublayer puts out for the tokens of a trace; numbers set by hand do not count."""
     if trace.is_recorded:
         plain = rerun(checkpoint, trace.tokens, None)
@@ -59,7 +59,7 @@ def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
 
 
 @torch.inference_mode()
-def mean_outputs(checkpoint: Checkpoint, traces: Iterable[Trace]) -> Means:
+def mean_outputs(checkpoint: AnyCheckpoint, traces: Iterable[Trace]) -> Means:
     """The mean of every head and of every sublayer over all rows of some texts; see the module.
 
     Raises:

@@ -35,7 +35,7 @@ from vizformer.analysis.causes.batches import Heard, gradients, judged, patched_
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind, as_table, kinds, n_layers, site_name
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Patch, Trace
 
@@ -92,7 +92,7 @@ class Patched:
 
 
 def patch_runs(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     pair: PromptPair,
     what: What,
     kind: Kind,
@@ -115,7 +115,7 @@ def patch_runs(
 
 
 def recovered_by(
-    checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch], heard: Heard | None = None
+    checkpoint: AnyCheckpoint, pair: PromptPair, patches: Sequence[Patch], heard: Heard | None = None
 ) -> Float[ndarray, " patches"]:
     """What each patch alone brings back, whose values are those of the clean run; see the module."""
     runs, first = [[one] for one in patches], min(pair.row, pair.first_difference)
@@ -124,7 +124,7 @@ def recovered_by(
 
 
 def attribution_patches(
-    checkpoint: Checkpoint, pair: PromptPair, what: What, kind: Kind, *, layers: Sequence[int] | None = None
+    checkpoint: AnyCheckpoint, pair: PromptPair, what: What, kind: Kind, *, layers: Sequence[int] | None = None
 ) -> Float[ndarray, "*shape"]:
     """Attribution patching alone: the `estimate` of `patch_runs`, by one forward and one gradient for all cells.
 
@@ -177,7 +177,7 @@ def _wanted(
     return names, patches, [(*cell, i) for cell in heads for i in range(n)]
 
 
-def _estimated(checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
+def _estimated(checkpoint: AnyCheckpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
     """What the gradient on the corrupted run promises of each patch, as a share of what moved."""
     before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
     slopes = gradients(checkpoint, pair.corrupted, before, pair.row, pair.difference_at_row)

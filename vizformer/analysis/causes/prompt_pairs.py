@@ -18,7 +18,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.attribution.predictions import writable
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 from vizformer.model.input_check import row_at, token_id
@@ -117,7 +117,7 @@ def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:
 
 
 def prompt_pair(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     clean: str | Sequence[int],
     corrupted: str | Sequence[int],
     *,
@@ -151,7 +151,7 @@ def prompt_pair(
     return PromptPair(first, second, row, best if answer is None else answer, second_best if other is None else other)
 
 
-def _run(checkpoint: Checkpoint, prompt: str | Sequence[int], target: str | Sequence[int] | None) -> Trace:
+def _run(checkpoint: AnyCheckpoint, prompt: str | Sequence[int], target: str | Sequence[int] | None) -> Trace:
     text, ids = (prompt, None) if isinstance(prompt, str) else (None, prompt)
     words, target_ids = (target, None) if target is None or isinstance(target, str) else (None, target)
     return checkpoint.trace(text, ids=ids, target=words, target_ids=target_ids)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from vizformer.assets import asset
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 
 LARGEST = 2**20  # bytes of a file
@@ -304,7 +304,7 @@ def _slots(most: Mapping[str, int], chosen: Sequence[tuple[str, ...]]) -> dict[t
 _WRITTEN_FOR = {"stories": "decoder-only", "gpt2": "decoder-only", "cloze": "encoder-only", "zh-en": "encoder-decoder"}
 
 
-def bundled_sets(checkpoint: Checkpoint | None = None) -> tuple[str, ...]:
+def bundled_sets(checkpoint: AnyCheckpoint | None = None) -> tuple[str, ...]:
     """The names of the sets that come with VizFormer: a task and a model that does it, "gender.stories".
 
     Args:

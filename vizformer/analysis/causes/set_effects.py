@@ -44,7 +44,7 @@ from vizformer.analysis.causes.patching import recovered_by
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.messages import Message
 from vizformer.model import Patch, Trace
@@ -157,7 +157,7 @@ def place_of(part: Part | Writer) -> str:
 
 
 def over_prompts(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     prompts: PromptSet,
     measure: Measure,
     *,
@@ -231,14 +231,14 @@ def over_prompts(
 
 
 def _without(
-    checkpoint: Checkpoint, one: Asked, runs: Sequence[Sequence[Patch]], told: Heard
+    checkpoint: AnyCheckpoint, one: Asked, runs: Sequence[Sequence[Patch]], told: Heard
 ) -> Float[ndarray, " runs"]:
     """LD of each run less LD."""
     batches = patched_logits(checkpoint, one.clean, runs, one.row, told)
     return judged(batches, len(runs), lambda logits: log_odds(logits, one.answer, one.wrong).cpu().numpy()) - one.odds
 
 
-def _attributed(checkpoint: Checkpoint, one: Asked, parts: Sequence[Part]) -> Float[ndarray, " parts"]:
+def _attributed(checkpoint: AnyCheckpoint, one: Asked, parts: Sequence[Part]) -> Float[ndarray, " parts"]:
     """Of several answers the most probable one counts, and of several wrong ones."""
     logits = one.clean.logits[one.row]
     answer, wrong = (max(ids, key=lambda id: float(logits[id]), default=None) for ids in (one.answer, one.wrong))
@@ -251,7 +251,7 @@ def _attributed(checkpoint: Checkpoint, one: Asked, parts: Sequence[Part]) -> Fl
     return np.array([sums.get(part, 0.0) for part in parts])
 
 
-def _split(checkpoint: Checkpoint, one: Asked, head: Part | None, side: Side) -> dict[Writer, float]:
+def _split(checkpoint: AnyCheckpoint, one: Asked, head: Part | None, side: Side) -> dict[Writer, float]:
     if head is None or head.head is None or head.sublayer not in one.clean.sites:
         raise TraceError("Say whose score is split: head=Part('decoder.2.self', 3).")
     record = one.clean[head.sublayer]

@@ -22,7 +22,7 @@ from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.causes.ablation import row_effects
 from vizformer.analysis.causes.batches import Heard, at_once, inputs
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 from vizformer.model.input_check import row_at, token_id
@@ -58,7 +58,7 @@ class TokenEffects(tuple[TokenEffect, ...]):
         return frame(rows, tuple(field.name for field in fields(TokenEffect)))
 
 
-def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
+def ways(checkpoint: AnyCheckpoint, stack: Stack) -> tuple[Way, ...]:
     """The ways in which tokens of a stack can be taken out; recorded code cannot be told what no position may look at."""
     return tuple(
         way
@@ -69,7 +69,7 @@ def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
 
 @torch.inference_mode()
 def token_sweep(
-    checkpoint: Checkpoint, trace: Trace, stack: Stack, row: int, token: int, way: Way, *, heard: Heard | None = None
+    checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, token: int, way: Way, *, heard: Heard | None = None
 ) -> TokenEffects:
     """Takes out one token of a stack's input after the other, many in one batch.
 
@@ -115,7 +115,7 @@ def token_sweep(
     return TokenEffects(found)
 
 
-def _replacement(checkpoint: Checkpoint, stack: Stack, way: Way) -> int | None:
+def _replacement(checkpoint: AnyCheckpoint, stack: Stack, way: Way) -> int | None:
     """The id that takes a token's place, of the vocabulary that the stack reads."""
     if way == "mask":
         return None if checkpoint.shape.decoder_heads else checkpoint.shape.mask_id

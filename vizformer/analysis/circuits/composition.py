@@ -32,7 +32,7 @@ from torch import Tensor
 from vizformer.analysis.circuits import chance
 from vizformer.analysis.circuits.weights import HeadWeights, known_heads, predicting_kind
 from vizformer.analysis.heads.maps import Kind
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 
 Way = Literal["Q", "K", "V"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -95,7 +95,7 @@ class Composition:
         return sorted(found, key=lambda pair: -pair[2])
 
 
-def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Composition:
+def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composition:
     """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
     heads = [_as_wide(one, config.widest_head) for one in known_heads(checkpoint, kind)]

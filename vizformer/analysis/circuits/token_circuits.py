@@ -25,7 +25,7 @@ from vizformer.analysis.circuits.weights import (
     predicting_kind,
     unembedding,
 )
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64
 from vizformer.model.input_check import token_id
 from vizformer.model.positions import rope_frequencies, rotation
@@ -44,7 +44,7 @@ class TokenPair(NamedTuple):
     value: float
 
 
-def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarray, " d_head"]:
+def eigenvalues(checkpoint: AnyCheckpoint, layer: int, head: int) -> Complex[ndarray, " d_head"]:
     """Those of OV that are not 0 by its rank, the largest first: those of the small W_O W_U W_E W_V.
 
     A token that raises its own logit has a positive one; a circle around 0 means that tokens are sent elsewhere.
@@ -53,7 +53,7 @@ def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarra
     return _eigenvalues(own, _through(checkpoint))
 
 
-def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]:
+def copying_scores(checkpoint: AnyCheckpoint) -> Float[ndarray, "n_layers n_heads"]:
     """sum of the eigenvalues of OV / sum of their absolute values, of every head: 1 for a head that only copies.
 
     -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0.
@@ -69,7 +69,7 @@ def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]
     return found
 
 
-def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, distance: int = 0) -> list[TokenPair]:
+def qk_pairs(checkpoint: AnyCheckpoint, layer: int, head: int, count: int = 20, distance: int = 0) -> list[TokenPair]:
     """The pairs (query token, key token) with the largest scores.
 
     `distance`: of the key before the query, in tokens, for models whose positions turn both; others do not depend on it.
@@ -81,7 +81,7 @@ def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, dis
     return _largest(queries * own.scale, (rows @ own.W_K).T, count)
 
 
-def ov_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20) -> list[TokenPair]:
+def ov_pairs(checkpoint: AnyCheckpoint, layer: int, head: int, count: int = 20) -> list[TokenPair]:
     """The pairs (token that is looked at, token whose logit rises) with the largest values."""
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows, columns = embedding(checkpoint)[:MOST_TOKENS], unembedding(checkpoint)[:, :MOST_TOKENS]
@@ -89,7 +89,7 @@ def ov_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20) -> 
 
 
 def token_scores(
-    checkpoint: Checkpoint, circuit: Circuit, layer: int, head: int, token: int, distance: int = 0
+    checkpoint: AnyCheckpoint, circuit: Circuit, layer: int, head: int, token: int, distance: int = 0
 ) -> Float[ndarray, " vocab_size"]:
     """One row of a circuit: of a token as the query the scores of all keys, or of one that is looked at all logits.
 
@@ -111,7 +111,7 @@ def token_scores(
     return float64(torch.cat(found))
 
 
-def _through(checkpoint: Checkpoint) -> Float[Tensor, "d_model d_model"]:
+def _through(checkpoint: AnyCheckpoint) -> Float[Tensor, "d_model d_model"]:
     """W_U W_E, the vocabulary a part at a time: whole tables in float64 would be several times the model."""
     parts = [slice(first, first + MOST_TOKENS) for first in range(0, checkpoint.model.config.vocab_size, MOST_TOKENS)]
     return sum((unembedding(checkpoint, part) @ embedding(checkpoint, part) for part in parts), torch.zeros(()))
@@ -123,7 +123,7 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
 
 
 def _turned(
-    checkpoint: Checkpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
+    checkpoint: AnyCheckpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
 ) -> Float[Tensor, "m d_head"]:
     """As they stand `distance` positions after their keys, or before them where it is below 0, with the gain of both."""
     config = checkpoint.model.config

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.analysis.heads.maps import Kind
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
@@ -42,18 +42,18 @@ class HeadWeights:
     scale: float
 
 
-def predicting_kind(checkpoint: Checkpoint) -> Kind:
+def predicting_kind(checkpoint: AnyCheckpoint) -> Kind:
     """The self-attention of the stack whose rows become logits."""
     return "encoder" if checkpoint.model.decoder is None else "decoder"
 
 
-def known_heads(checkpoint: Checkpoint, kind: Kind) -> list[HeadWeights]:
+def known_heads(checkpoint: AnyCheckpoint, kind: Kind) -> list[HeadWeights]:
     """The folded matrices of all heads of a stack."""
     config = checkpoint.model.config
     return [head_weights(checkpoint, kind, *place) for place in np.ndindex(config.layers_of(kind), config.n_heads)]
 
 
-def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
+def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
     """The folded matrices of one head."""
     blocks = [layer for layer in _stack(checkpoint.model, kind).layers if isinstance(layer, Block)]
     if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
@@ -102,7 +102,7 @@ def _normed(rows: Float[Tensor, "m k"], norm: Norm | None, head: int = 0) -> Flo
     return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
 
 
-def embedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Tensor, "vocab d_model"]:
+def embedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[Tensor, "vocab d_model"]:
     """The rows of tokens, or some of them, as they enter the stack that predicts, with the norm after them folded in."""
     model = checkpoint.model
     stack = predicting_kind(checkpoint)
@@ -117,7 +117,7 @@ def embedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Tens
     return rows @ matrix if matrix is not None and projected == "normed_sum" else rows
 
 
-def unembedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Tensor, "d_model vocab"]:
+def unembedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[Tensor, "d_model vocab"]:
     """What turns the last rows into the logits of all tokens, or of some, with the final norm folded in."""
     model = checkpoint.model
     weight = model.embedding.weight if model.unembedding is None else model.unembedding.weight
@@ -130,7 +130,7 @@ def unembedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Te
     return matrix if norm is None else folded(norm, matrix)
 
 
-def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
+def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
     """Why the circuits of this model say less than its forward, one sentence each."""
     config = checkpoint.model.config
     if config.norm_order == "post":

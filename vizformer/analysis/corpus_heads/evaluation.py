@@ -34,13 +34,13 @@ from vizformer.analysis.corpus_heads.report import (
 )
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads.maps import Kind
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.text import Tokenizer
 from vizformer.text.pieces import told_apart
 
 
 def make_report(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     corpus: Corpus,
     read: int,
     sums: Mapping[Kind, Sums],
@@ -73,7 +73,7 @@ def make_report(
     return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds)
 
 
-def layer_heads(checkpoint: Checkpoint, kind: Kind) -> tuple[tuple[int, int], ...]:
+def layer_heads(checkpoint: AnyCheckpoint, kind: Kind) -> tuple[tuple[int, int], ...]:
     """Heads of queries, and of keys and values, of each layer; of recorded code it is not asked which heads share keys."""
     if not checkpoint.is_own:
         return tuple((heads, heads) for heads in checkpoint.shape.heads_of(kind))

@@ -35,7 +35,7 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import MEASURES, layer_patterns, measure_layer, targets, visible_keys
 from vizformer.analysis.corpus_heads.one_text import is_delimiter
 from vizformer.analysis.heads.maps import Kind, records_of
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
 from vizformer.errors import VizformerError
 from vizformer.model import Edit, Trace
@@ -95,7 +95,7 @@ class Habits:
         return int(((self.means.argmax(0) == len(TARGETS) - 1) & (self.means[-1] >= LEAST)).sum())
 
 
-def short_texts(checkpoint: Checkpoint, passages: Sequence[Passage]) -> tuple[Tokens, ...]:
+def short_texts(checkpoint: AnyCheckpoint, passages: Sequence[Passage]) -> tuple[Tokens, ...]:
     """The tokens of the TEXTS passages whose lengths are nearest to CHARACTERS, MOST_TOKENS of each at most.
 
     Empty where the model reads none of them, or more than MOST_UNKNOWN of their tokens are unknown to it.
@@ -127,7 +127,7 @@ def shares_of(trace: Trace, kind: Kind, tokens: Tokens) -> Float[ndarray, "n_tar
     return torch.stack(found, dim=1).numpy()
 
 
-def way_of(checkpoint: Checkpoint) -> Way | None:
+def way_of(checkpoint: AnyCheckpoint) -> Way | None:
     """How the cost of a head is measured in a model; None for one that writes its target, or predicts nothing."""
     shape = checkpoint.shape
     if shape.architecture == "encoder-only":
@@ -136,7 +136,7 @@ def way_of(checkpoint: Checkpoint) -> Way | None:
 
 
 def answer(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     tokens: Tokens,
     way: Way,
     pooling: Pooling = "mean",

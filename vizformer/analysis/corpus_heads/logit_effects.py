@@ -12,13 +12,15 @@ from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.one_text import heads_of, read_tokens
 from vizformer.analysis.heads.maps import Kind, kind_of
 from vizformer.analysis.masks.runs import rerun
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import VizformerError
 
 TEXTS, TOKENS, ROWS = 6, 64, 24  # of the corpus, of a text, and of all of them, evenly: each is a way back
 
 
-def next_token_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Float[ndarray, "rows n_layers n_heads"]]:
+def next_token_effects(
+    checkpoint: AnyCheckpoint, corpus: Corpus
+) -> dict[Kind, Float[ndarray, "rows n_layers n_heads"]]:
     """The direct effects on ROWS rows of the first texts; empty of a model that does not predict what comes next, of
     recorded code, and where the logit is no sum of what the parts write.
 

@@ -12,7 +12,7 @@ from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads.induction import induction_score, repeatable, repeated_tokens
 from vizformer.analysis.heads.maps import Kind, kinds, records_of
 from vizformer.analysis.masks.runs import rerun
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import VizformerError
 from vizformer.messages import Message
 from vizformer.model import Trace
@@ -32,13 +32,13 @@ def stacks_of(kind: Kind) -> tuple[str, str]:
     return _STACKS[kind]
 
 
-def heads_of(checkpoint: Checkpoint) -> dict[Kind, tuple[int, int]]:
+def heads_of(checkpoint: AnyCheckpoint) -> dict[Kind, tuple[int, int]]:
     """The kinds of attention of a model, each with its layers and most heads of one, in the order of the data flow."""
     of: dict[Kind, tuple[int, ...]] = {kind: checkpoint.shape.heads_of(kind) for kind in _STACKS}
     return {kind: (len(heads), max(heads)) for kind, heads in of.items() if heads}
 
 
-def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: dict[Kind, Sums]) -> bool:
+def measure_text(checkpoint: AnyCheckpoint, passage: Passage, number: int, sums: dict[Kind, Sums]) -> bool:
     """Adds what text number `number` says to `sums`; False where the model cannot read it."""
     try:
         read = read_tokens(checkpoint, passage)
@@ -72,7 +72,7 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
     return True
 
 
-def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Token, ...]]:
+def read_tokens(checkpoint: AnyCheckpoint, passage: Passage) -> dict[str, tuple[Token, ...]]:
     """What each stack reads of a passage, its first MOST_TOKENS tokens; a target is generated where none is given.
 
     Raises:
@@ -90,7 +90,7 @@ def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Tok
     return {"encoder": tokens, "decoder": target}
 
 
-def run(checkpoint: Checkpoint, read: dict[str, tuple[Token, ...]]) -> Trace:
+def run(checkpoint: AnyCheckpoint, read: dict[str, tuple[Token, ...]]) -> Trace:
     """One forward; of a model of ours without logits, which nothing is measured of."""
     if not checkpoint.is_own:
         return rerun(checkpoint, read, None)
@@ -112,7 +112,7 @@ def is_delimiter(token: Token) -> bool:
     return token.special or (bool(text) and all(unicodedata.category(char).startswith("P") for char in text))
 
 
-def repeated_induction(checkpoint: Checkpoint) -> dict[Kind, Tensor]:
+def repeated_induction(checkpoint: AnyCheckpoint) -> dict[Kind, Tensor]:
     """The induction score on random tokens that come twice, [sequences, n_layers, n_heads] of each kind within a text.
 
     Nothing but the repetition tells there what comes next (Olsson et al. 2022).  Empty where the model is too short.
@@ -141,7 +141,7 @@ def repeated_induction(checkpoint: Checkpoint) -> dict[Kind, Tensor]:
     return {kind: torch.stack(scores) for kind, scores in found.items()}
 
 
-def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]:
+def _repeated(checkpoint: AnyCheckpoint, stack: str) -> tuple[int, list[list[int]]]:
     """How many tokens stand before the first period, and the sequences; none where the stack is not there."""
     shape = checkpoint.shape
     if not _has(checkpoint, stack):
@@ -161,9 +161,9 @@ def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]
     return len(first), [[*first, *row] for row in rows.tolist()]
 
 
-def _has(checkpoint: Checkpoint, stack: str) -> bool:
+def _has(checkpoint: AnyCheckpoint, stack: str) -> bool:
     return bool(checkpoint.shape.layers_of(stack))
 
 
-def _most(checkpoint: Checkpoint) -> int:
+def _most(checkpoint: AnyCheckpoint) -> int:
     return min(MOST_TOKENS, checkpoint.shape.max_positions)

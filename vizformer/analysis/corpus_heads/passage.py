@@ -12,7 +12,7 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import TARGETS, layer_patterns, targets, visible_keys
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run, stacks_of
 from vizformer.analysis.heads.maps import Kind, site_name
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.text import Token
 
 
@@ -30,7 +30,7 @@ class HeadOnPassage:
 
 
 def head_on_passage(
-    checkpoint: Checkpoint, passage: Passage, kind: Kind, layer: int, head: int, measure: str
+    checkpoint: AnyCheckpoint, passage: Passage, kind: Kind, layer: int, head: int, measure: str
 ) -> HeadOnPassage:
     """What the report read there: the first tokens of a long passage."""
     read = read_tokens(checkpoint, passage)

@@ -28,7 +28,7 @@ from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, meas
 from vizformer.analysis.corpus_heads.report import HeadReport
 from vizformer.analysis.corpus_heads.sums import CORNER, Sums
 from vizformer.analysis.heads.maps import Kind
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import VizformerError
 
 GROUP = 8  # texts
@@ -73,7 +73,7 @@ class Hands(Protocol):
 
 
 def measure_group(
-    checkpoint: Checkpoint, passages: Sequence[Passage], first: int, cut_off: Callable[[], bool] = lambda: False
+    checkpoint: AnyCheckpoint, passages: Sequence[Passage], first: int, cut_off: Callable[[], bool] = lambda: False
 ) -> Group | None:
     """Measures some texts, of which `first` is the number of the first one; None where `cut_off` said so before the end.
 
@@ -90,7 +90,7 @@ def measure_group(
 class Threads:
     """The threads of this process, of which each measures a group; as many as there are cores, if not said."""
 
-    def __init__(self, checkpoint: Checkpoint, passages: Sequence[Passage], threads: int | None = None) -> None:
+    def __init__(self, checkpoint: AnyCheckpoint, passages: Sequence[Passage], threads: int | None = None) -> None:
         self._checkpoint, self._passages = checkpoint, passages
         workers = max(1, threads or os.cpu_count() or 1)
         self.ahead = 2 * workers
@@ -123,7 +123,7 @@ class _InThread:
 
 
 def head_report(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     corpus: Corpus,
     *,
     work: Path | None = None,
@@ -179,17 +179,17 @@ def head_report(
         torch.set_num_threads(before)
 
 
-def run_key(checkpoint: Checkpoint, corpus: Corpus) -> str:
+def run_key(checkpoint: AnyCheckpoint, corpus: Corpus) -> str:
     """By model, texts and what is measured of them."""
     said = f"{VERSION} {MOST_TOKENS} {CORNER} {checkpoint.dtype} {checkpoint.key} {corpus.key}"
     return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
 
-def _empty(checkpoint: Checkpoint) -> dict[Kind, Sums]:
+def _empty(checkpoint: AnyCheckpoint) -> dict[Kind, Sums]:
     return {kind: Sums.empty(*shape) for kind, shape in heads_of(checkpoint).items()}
 
 
-def _begun(path: Path | None, checkpoint: Checkpoint) -> tuple[int, int, dict[Kind, Sums]]:
+def _begun(path: Path | None, checkpoint: AnyCheckpoint) -> tuple[int, int, dict[Kind, Sums]]:
     """How many groups are done, how many of their texts could be read, and their sums."""
     if path is not None and path.is_file():
         with suppress(OSError, EOFError, ValueError, KeyError, BadZipFile), np.load(path, allow_pickle=False) as file:

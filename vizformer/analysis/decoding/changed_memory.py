@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.generation import GREEDY, next_token
 from vizformer.model import Cache
@@ -21,7 +21,7 @@ LONGEST = 60  # tokens that are written at most; a model that gets nothing to tr
 
 
 def change_memory(
-    checkpoint: Checkpoint, trace: Trace, change: Change, *, other: str = "", token: int = 0
+    checkpoint: AnyCheckpoint, trace: Trace, change: Change, *, other: str = "", token: int = 0
 ) -> Float[Tensor, "n d_model"]:
     """The encoder's output, or what takes its place.
 
@@ -58,7 +58,7 @@ class Written:
 
 
 @torch.inference_mode()
-def written(checkpoint: Checkpoint, memory: Float[Tensor, "n d_model"], longest: int = LONGEST) -> Written:
+def written(checkpoint: AnyCheckpoint, memory: Float[Tensor, "n d_model"], longest: int = LONGEST) -> Written:
     """Greedy decoding from a memory.
 
     Raises:
@@ -82,7 +82,7 @@ def written(checkpoint: Checkpoint, memory: Float[Tensor, "n d_model"], longest:
 
 @torch.inference_mode()
 def probabilities(
-    checkpoint: Checkpoint, trace: Trace, memory: Float[Tensor, "n d_model"]
+    checkpoint: AnyCheckpoint, trace: Trace, memory: Float[Tensor, "n d_model"]
 ) -> Float[ndarray, " n_target"]:
     """p(the next token of the target | those before it, the memory) for every token of the trace's target but the first.
 

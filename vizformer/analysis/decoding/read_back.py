@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.generation import Hypothesis
 
@@ -35,7 +35,7 @@ class ReadBack:
         return self.log_probability + self.back
 
 
-def goes_both_ways(checkpoint: Checkpoint) -> bool:
+def goes_both_ways(checkpoint: AnyCheckpoint) -> bool:
     """Whether it translates both into a language and from it: then it can read its own translations back."""
     if not checkpoint.is_own:
         return False
@@ -44,7 +44,7 @@ def goes_both_ways(checkpoint: Checkpoint) -> bool:
 
 
 @torch.inference_mode()
-def back_probability(checkpoint: Checkpoint, text: str, translation: str) -> float:
+def back_probability(checkpoint: AnyCheckpoint, text: str, translation: str) -> float:
     """log P(text | translation), in nats: the sum over the tokens of the text, and its end mark.
 
     -inf where there is nothing to read, or more than the model has positions for.
@@ -65,7 +65,7 @@ def back_probability(checkpoint: Checkpoint, text: str, translation: str) -> flo
     return float(log_p[range(len(wanted)), wanted].sum())
 
 
-def all_read_back(checkpoint: Checkpoint, text: str, found: Sequence[tuple[str, Hypothesis]]) -> list[ReadBack]:
+def all_read_back(checkpoint: AnyCheckpoint, text: str, found: Sequence[tuple[str, Hypothesis]]) -> list[ReadBack]:
     """What beam search found (`Checkpoint.beam`), the best score first.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from vizformer.analysis.attribution.predictions import Prediction, most_probable
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 from vizformer.text import Token
@@ -39,7 +39,7 @@ class ForcedRow:
         return self.best[0].token.id == self.wanted.id
 
 
-def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[ForcedRow, ...]:
+def forced_rows(checkpoint: AnyCheckpoint, trace: Trace, count: int = 5) -> tuple[ForcedRow, ...]:
     """What each row of the decoder says of the token that follows it.
 
     Row i has read tokens 0 to i, and its target is token i + 1: the same text, shifted by one place.  A target of an
@@ -92,7 +92,7 @@ class OneError:
         return max(len(right), len(mine)) - same
 
 
-def right_rows(checkpoint: Checkpoint, text: str, trace: Trace) -> tuple[ForcedRow, ...]:
+def right_rows(checkpoint: AnyCheckpoint, text: str, trace: Trace) -> tuple[ForcedRow, ...]:
     """The first rows of a right text, at most `LONGEST`: the target of the trace, or how a decoder itself goes on."""
     if checkpoint.model.encoder is not None:
         return forced_rows(checkpoint, trace)[:LONGEST]
@@ -102,7 +102,7 @@ def right_rows(checkpoint: Checkpoint, text: str, trace: Trace) -> tuple[ForcedR
     return forced_rows(checkpoint, checkpoint.trace(ids=[*start, *written]))[len(start) - 1 :]
 
 
-def one_error(checkpoint: Checkpoint, text: str, rows: tuple[ForcedRow, ...], step: int, rank: int) -> OneError:
+def one_error(checkpoint: AnyCheckpoint, text: str, rows: tuple[ForcedRow, ...], step: int, rank: int) -> OneError:
     """The model takes its `rank`-th best other token at `step` of a right text (`right_rows`), and goes on by itself."""
     if not 0 <= step < len(rows):
         raise TraceError("There is no step {step}: choose 0 to {last}.", step=step, last=len(rows) - 1)
@@ -116,6 +116,6 @@ def one_error(checkpoint: Checkpoint, text: str, rows: tuple[ForcedRow, ...], st
 
 
 def _steps(
-    checkpoint: Checkpoint, text: str, instead: "Mapping[int, int]", at_least: int = 0
+    checkpoint: AnyCheckpoint, text: str, instead: "Mapping[int, int]", at_least: int = 0
 ) -> "Iterator[GenerationStep]":
     return checkpoint.stream(text, max_new=max(LONGEST, at_least), instead=instead)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.costs.generation_cost import text_costs
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.config import ModelConfig
 from vizformer.generation import GREEDY, Candidates, Sampling, length_penalty, next_token
 from vizformer.text import Token
@@ -32,32 +32,32 @@ class Written:
         return self.log_probability / length_penalty(self.length, alpha)
 
 
-def written(checkpoint: Checkpoint, text: str, max_new: int, sampling: Sampling = GREEDY) -> Written:
+def written(checkpoint: AnyCheckpoint, text: str, max_new: int, sampling: Sampling = GREEDY) -> Written:
     """What one way of choosing writes."""
     steps = list(checkpoint.stream(text, sampling=sampling, max_new=max_new))
     return _scored(checkpoint, text, [step.id for step in steps], steps[-1].end == "eos")
 
 
-def written_from(checkpoint: Checkpoint, text: str, found: Candidates) -> Written:
+def written_from(checkpoint: AnyCheckpoint, text: str, found: Candidates) -> Written:
     """The same of a text that has been written already."""
     return _scored(checkpoint, text, found.ids, found.end == "eos")
 
 
-def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
+def beams(checkpoint: AnyCheckpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
     """What beam search finds, best first."""
     end = checkpoint.shape.eos_id
     found = checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
     return [_scored(checkpoint, text, one.ids, one.ids[-1:] == (end,)) for __, one in found]
 
 
-def _scored(checkpoint: Checkpoint, text: str, ids: Sequence[int], ended: bool) -> Written:
+def _scored(checkpoint: AnyCheckpoint, text: str, ids: Sequence[int], ended: bool) -> Written:
     """A text with its probability, read off one forward over it: however it was found, the same text has the same one."""
     log_p = _next_logits(checkpoint, text, ids).log_softmax(-1)
     total = float(log_p[torch.arange(len(ids)), torch.tensor(ids)].sum())
     return Written(checkpoint.tokenizer.decode(list(ids)).strip(), len(ids), total, ended)
 
 
-def _next_logits(checkpoint: Checkpoint, text: str, ids: Sequence[int]) -> Float[Tensor, "new vocab_size"]:
+def _next_logits(checkpoint: AnyCheckpoint, text: str, ids: Sequence[int]) -> Float[Tensor, "new vocab_size"]:
     """The logits from which each of these new tokens is chosen, in float64.
 
     One forward over the whole text: row i sees no later token, so that it is the one that step i computes.
@@ -70,19 +70,19 @@ def _next_logits(checkpoint: Checkpoint, text: str, ids: Sequence[int]) -> Float
 
 
 def first_token(
-    checkpoint: Checkpoint, text: str, temperature: float, count: int = 10
+    checkpoint: AnyCheckpoint, text: str, temperature: float, count: int = 10
 ) -> list[tuple[Token, float, float]]:
     """The most probable first new tokens: (token, P, P at this temperature), P_T proportional to P^(1/T)."""
     return warmed(checkpoint, first_distribution(checkpoint, text), temperature, count)
 
 
-def first_distribution(checkpoint: Checkpoint, text: str) -> Float[Tensor, " vocab_size"]:
+def first_distribution(checkpoint: AnyCheckpoint, text: str) -> Float[Tensor, " vocab_size"]:
     """P(first new token | text), the model's own."""
     return next(iter(checkpoint.stream(text, max_new=1))).probabilities
 
 
 def warmed(
-    checkpoint: Checkpoint, probabilities: Float[Tensor, " vocab_size"], temperature: float, count: int = 10
+    checkpoint: AnyCheckpoint, probabilities: Float[Tensor, " vocab_size"], temperature: float, count: int = 10
 ) -> list[tuple[Token, float, float]]:
     """The most probable tokens of a distribution: (token, P, P at this temperature)."""
     never = checkpoint.shape.never_written
@@ -92,7 +92,7 @@ def warmed(
     return [(token, float(probabilities[token.id]), float(then[token.id])) for token in tokens]
 
 
-def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:
+def cache_difference(checkpoint: AnyCheckpoint, text: str, max_new: int) -> tuple[float, int]:
     """(the largest difference between P with the KV cache and without, steps compared).
 
     With the cache each step computes one row.  Without it, one forward over the whole text computes all rows.

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.norms import through
 from vizformer.explain.site import Site, find_site
@@ -34,7 +34,7 @@ class ScoreForms:
     learned: Float[ndarray, "n n"]
 
 
-def score_forms(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> ScoreForms:
+def score_forms(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int) -> ScoreForms:
     """What the three choices of matrices give for the same input rows (after the norm, in a pre-norm model).
 
     With rotary positions q and k are turned by their own position; q_i . q_j stays symmetric all the same.
@@ -95,7 +95,7 @@ class Bilinear:
     biased: bool = False
 
 
-def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bilinear:
+def bilinear(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int) -> Bilinear:
     """(x W_Q + b_Q)(y W_K + b_K)^T = x M y^T + x W_Q b_K^T + b_Q W_K^T y^T + b_Q b_K^T, with M = W_Q W_K^T.
 
     Raises:
@@ -130,7 +130,7 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     )
 
 
-def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:
+def _self_site(checkpoint: AnyCheckpoint, trace: Trace, site: str) -> Site:
     found = find_site(checkpoint, trace, site)
     if found.is_cross:
         raise ValueError(f"{site}: queries and keys are different rows there, nothing could be symmetric")

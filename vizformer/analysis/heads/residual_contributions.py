@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import added_sizes, brought, through
 from vizformer.explain.proof_anchors import recorded as recorded_at
@@ -52,7 +52,7 @@ class Contributions:
         return self.slices.out - self.parts[head]
 
 
-def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -> Contributions:
+def contributions(checkpoint: AnyCheckpoint, trace: Trace, site: str, query: int) -> Contributions:
     """The parts of one sublayer's output at position `query`, in float64, from the model's own z.
 
     Concatenating the heads and multiplying by W_O is the same as multiplying each head by its own rows of W_O and
@@ -85,7 +85,7 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
     )
 
 
-def output_matrix(checkpoint: Checkpoint, trace: Trace, site: str) -> dict[str, Tensor]:
+def output_matrix(checkpoint: AnyCheckpoint, trace: Trace, site: str) -> dict[str, Tensor]:
     """W_O as in z W_O, and b_O where the model has one, by the names that code has for them."""
     return linear_inputs(find_site(checkpoint, trace, site).attention.W_O, "O")
 
@@ -114,7 +114,7 @@ class KeyContributions:
         return [int(key) for key in np.argsort(-self.weights, kind="stable")[:count]]
 
 
-def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> KeyContributions:
+def key_contributions(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query: int) -> KeyContributions:
     """Weights beside the lengths of what they weigh: a large weight on a short vector moves little.
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight".

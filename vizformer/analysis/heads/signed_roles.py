@@ -31,7 +31,7 @@ from numpy import ndarray
 from vizformer.analysis.attribution.direct import logit_attribution
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.frames import frame
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 
@@ -83,7 +83,7 @@ class SignedRole:
         return frame(zip(*columns, strict=True), ("text", "row", "token", "weight", "effect", "expected"))
 
 
-def signed_role(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head: int) -> SignedRole:
+def signed_role(checkpoint: AnyCheckpoint, traces: Sequence[Trace], site: str, head: int) -> SignedRole:
     """What a head of the self-attention that predicts does to the logits of what it looks at; of MOST_ROWS rows.
 
     Raises:

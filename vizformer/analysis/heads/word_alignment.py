@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from vizformer.analysis.heads.maps import head_maps
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import VizformerError
 from vizformer.model.trace import Trace
 from vizformer.text import Token
@@ -98,7 +98,7 @@ def read_alignments(path: Path) -> list[AlignedPair]:
     return pairs
 
 
-def alignment_score(checkpoint: Checkpoint, pairs: Sequence[AlignedPair]) -> AlignmentScore:
+def alignment_score(checkpoint: AnyCheckpoint, pairs: Sequence[AlignedPair]) -> AlignmentScore:
     """Teacher-forced cross-attention against alignments by hand, a layer's heads averaged.
 
     The row that counts is the one from which the word's first token is predicted: the decoder stands on the token

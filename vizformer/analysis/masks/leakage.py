@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from vizformer.analysis.heads.maps import n_layers
 from vizformer.analysis.masks.runs import mask_edit, own_blocked, rerun
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at
 from vizformer.model.masks import causal_mask
@@ -69,7 +69,7 @@ def run_blocked(trace: Trace, stack: Stack, run: RunMask, reach: int = 1) -> Boo
 
 
 def replacements(
-    checkpoint: Checkpoint, trace: Trace, stack: Stack, position: int, count: int = 5
+    checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, position: int, count: int = 5
 ) -> tuple[Token, ...]:
     """Tokens to put in the place of one: those with the most similar embeddings, then the others of the sentence.
 
@@ -89,7 +89,7 @@ def replacements(
 
 
 def leak_of(
-    checkpoint: Checkpoint,
+    checkpoint: AnyCheckpoint,
     trace: Trace,
     stack: Stack,
     position: int,

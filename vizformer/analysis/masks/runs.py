@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from vizformer.analysis.heads.maps import Kind, n_layers, site_name
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model import Cell, Edit, Trace
 from vizformer.text import Token
 
@@ -34,7 +34,7 @@ class PaddedRun:
         return tuple(np.flatnonzero(self.padding[stack][0]).tolist())
 
 
-def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun:
+def padded_run(checkpoint: AnyCheckpoint, first: Trace, second: Trace) -> PaddedRun:
     """One forward over both sentences, as their own traces have them (also the targets), with padding masks."""
     rows: dict[str, list[tuple[Token, ...]]] = {}
     for stack in first.tokens:
@@ -78,7 +78,7 @@ def padded_run(checkpoint: Checkpoint, first: Trace, second: Trace) -> PaddedRun
     )
 
 
-def _filling(checkpoint: Checkpoint, stack: str) -> Token:
+def _filling(checkpoint: AnyCheckpoint, stack: str) -> Token:
     """What fills the rows of a stack: its vocabulary's padding, or just any token where it has none."""
     id, reader = (
         checkpoint.model.config.pad_id or 0,
@@ -121,7 +121,7 @@ def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "*n_layers n_q n_
     return Edit((*before.cells, *cells), before.unscaled, before.temperatures)
 
 
-def rerun(checkpoint: Checkpoint, tokens: Mapping[str, Sequence[Token]], edit: Edit | None) -> Trace:
+def rerun(checkpoint: AnyCheckpoint, tokens: Mapping[str, Sequence[Token]], edit: Edit | None) -> Trace:
     """A forward over exactly these tokens (stack -> tokens): nothing is tokenized or generated anew."""
     ids = {stack: [token.id for token in row] for stack, row in tokens.items()}
     if len(ids) == 2:
@@ -130,7 +130,7 @@ def rerun(checkpoint: Checkpoint, tokens: Mapping[str, Sequence[Token]], edit: E
 
 
 def painted_run(
-    checkpoint: Checkpoint, trace: Trace, kind: Kind, cells: Sequence[tuple[int, int]], layers: Sequence[int]
+    checkpoint: AnyCheckpoint, trace: Trace, kind: Kind, cells: Sequence[tuple[int, int]], layers: Sequence[int]
 ) -> Trace:
     """The traced text run again with these cells (query, key) of the model's own mask turned over in these layers."""
     blocked = own_blocked(trace, kind)
@@ -150,7 +150,7 @@ class Expected:
     moved: float
 
 
-def expectations(checkpoint: Checkpoint, before: Trace, after: Trace) -> tuple[Expected, ...]:
+def expectations(checkpoint: AnyCheckpoint, before: Trace, after: Trace) -> tuple[Expected, ...]:
     """The predictions of two runs over as many tokens, at every position of the last stack."""
     moved = (after.logits - before.logits).abs().amax(dim=-1).tolist()
     sides = []

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain import Step, layer_steps
 from vizformer.explain.arrays import float64
@@ -92,7 +92,7 @@ def layers(trace: Trace) -> tuple[str, ...]:
     return tuple(name.removesuffix(".pre") for name in trace.residuals if name.endswith(".pre"))
 
 
-def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
+def named(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[Named, ...]:
     """Every step that can be compared; the layers of a stack have the same, but for a cutoff.
 
     Raises:
@@ -133,7 +133,7 @@ def check_length(trace: Trace) -> None:
         )
 
 
-def expected(checkpoint: Checkpoint, trace: Trace, name: str) -> Float[ndarray, "..."] | None:
+def expected(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Float[ndarray, "..."] | None:
     """What the trace has for a step; None where it has no such step."""
     if name == LOGITS:
         return float64(trace.logits)
@@ -145,7 +145,7 @@ def expected(checkpoint: Checkpoint, trace: Trace, name: str) -> Float[ndarray, 
 
 
 def compare(
-    checkpoint: Checkpoint, trace: Trace, given: Mapping[str, ndarray], tolerance: float = TOLERANCE
+    checkpoint: AnyCheckpoint, trace: Trace, given: Mapping[str, ndarray], tolerance: float = TOLERANCE
 ) -> Comparison:
     """Compares what was given, by the names of `named`, with a trace.
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from vizformer.analysis.own_steps import mistakes_of_steps
 from vizformer.analysis.own_steps.first_departure import LOGITS, agrees, results, unbatched
 from vizformer.analysis.own_steps.mistakes_of_steps import Names
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain import Step, layer_steps
 from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import N_, Message
@@ -26,7 +26,7 @@ MOST = 6  # that are named
 
 
 def hints(
-    checkpoint: Checkpoint, trace: Trace, name: str, given: ndarray, agreed: tuple[str, ...], tolerance: float
+    checkpoint: AnyCheckpoint, trace: Trace, name: str, given: ndarray, agreed: tuple[str, ...], tolerance: float
 ) -> tuple[Message, ...]:
     """What may have gone wrong in a step that departs, or between it and the last one that agreed.
 
@@ -43,7 +43,7 @@ def hints(
 
 
 def tried(
-    checkpoint: Checkpoint, trace: Trace, given: Mapping[str, ndarray], agreed: Sequence[str], tolerance: float
+    checkpoint: AnyCheckpoint, trace: Trace, given: Mapping[str, ndarray], agreed: Sequence[str], tolerance: float
 ) -> list[tuple[Message, bool]]:
     """The mistakes that give the first of these results of a layer, and of each whether it gives the others too.
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain import Step
 from vizformer.explain.block_rows import norm_of
 from vizformer.messages import N_, Message
@@ -24,7 +24,7 @@ OTHER_EPS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)  # that programs add 
 
 
 def of_step(
-    checkpoint: Checkpoint, trace: Trace, layer: str, step: Step, before: Names, after: Names
+    checkpoint: AnyCheckpoint, trace: Trace, layer: str, step: Step, before: Names, after: Names
 ) -> Iterator[Mistake]:
     part = step.key.rpartition(".")[2]
     if part == "input":
@@ -62,7 +62,7 @@ def _both(step: Step, added: Tensor) -> Mapping[str, Tensor]:
     return {"added": added, "x": added} if "x = added" in step.code else {"added": added}
 
 
-def _of_input(checkpoint: Checkpoint, trace: Trace, layer: str) -> Iterator[tuple[Message, Tensor]]:
+def _of_input(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> Iterator[tuple[Message, Tensor]]:
     model, stack = checkpoint.model, layer.split(".")[0]
     config = model.config
     if layer != f"{stack}.0" or config.embedding_norm or config.n_segments or stack not in ("encoder", "decoder"):
@@ -249,7 +249,7 @@ def _of_activation(step: Step, before: Names) -> Iterator[Mistake]:
         yield N_("The activation function is {name}; this model has another one.", name=name), {step.variable: value}
 
 
-def _of_norm(checkpoint: Checkpoint, layer: str, step: Step, before: Names) -> Iterator[Mistake]:
+def _of_norm(checkpoint: AnyCheckpoint, layer: str, step: Step, before: Names) -> Iterator[Mistake]:
     if "F.layer_norm" not in step.code:
         return
     inputs = {name: x.double().cpu() for name, x in step.inputs.items()}

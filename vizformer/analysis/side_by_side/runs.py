@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
@@ -13,9 +13,9 @@ from vizformer.model.trace import Trace
 class TwoRuns:
     """What two models made of their texts, or one model of two texts; made by `two_runs`."""
 
-    first: Checkpoint
+    first: AnyCheckpoint
     trace: Trace
-    second: Checkpoint
+    second: AnyCheckpoint
     other: Trace
 
     @property
@@ -77,7 +77,7 @@ def _shape(trace: Trace, kind: Kind) -> tuple[int, int]:
     return layers, max(trace[site_name(kind, layer)].n_heads for layer in range(layers))
 
 
-def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) -> TwoRuns:
+def two_runs(first: AnyCheckpoint, trace: Trace, second: AnyCheckpoint, other: Trace) -> TwoRuns:
     """Two runs to be compared position by position.
 
     Raises:
@@ -120,7 +120,7 @@ def _size(record: AttentionRecord) -> tuple[int, int]:
     return record.q.shape[1], record.k.shape[1]
 
 
-def has_same_tokenizers(first: Checkpoint, second: Checkpoint) -> bool:
+def has_same_tokenizers(first: AnyCheckpoint, second: AnyCheckpoint) -> bool:
     """Whether both models cut every text into the same ids."""
     if first is second:
         return True

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from vizformer.analysis.heads.maps import Kind
 from vizformer.analysis.side_by_side.runs import has_same_tokenizers
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.streamed_layers import refused
 
@@ -136,7 +136,11 @@ class MovedWeights:
 
 @torch.inference_mode()
 def moved_weights(
-    first: Checkpoint, second: Checkpoint, *, singular: bool = True, heard: Callable[[int, int], None] | None = None
+    first: AnyCheckpoint,
+    second: AnyCheckpoint,
+    *,
+    singular: bool = True,
+    heard: Callable[[int, int], None] | None = None,
 ) -> MovedWeights:
     """Compares the parameters of two models by their names; a table that serves twice counts once, unless the other model
     has two.  Tables of tokens are compared row by row, of the tokens that both vocabularies have at the same place.
@@ -206,7 +210,7 @@ def _place(name: str) -> tuple[str, int, Kind | None, str]:
     return stack, int(layer), "cross" if attention == "cross" else "encoder" if stack == "encoder" else "decoder", part
 
 
-def _rows_in_common(first: Checkpoint, second: Checkpoint, name: str, a: Tensor, b: Tensor) -> Tensor | None:
+def _rows_in_common(first: AnyCheckpoint, second: AnyCheckpoint, name: str, a: Tensor, b: Tensor) -> Tensor | None:
     """Which rows of a tensor mean the same in both models: None all, none where the tensors cannot be compared."""
     may_be_longer = name in _TOKENS or name.endswith("position_embedding.weight")
     if a.shape[1:] != b.shape[1:] or (len(a) != len(b) and not may_be_longer):

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from vizformer.analysis.heads.induction import HeadScores, head_scores, repeated_tokens
 from vizformer.analysis.heads.maps import HeadMaps, Kind, head_maps, kinds
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.text import Token
 from vizformer.training.examples import ids_of
 from vizformer.training.live import Plan
@@ -26,7 +26,7 @@ class TaskAnswer:
     tokens: dict[str, tuple[Token, ...]]  # what stands at the rows and columns of the maps, by stack
 
 
-def task_answer(checkpoint: Checkpoint, plan: Plan, text: str) -> TaskAnswer:
+def task_answer(checkpoint: AnyCheckpoint, plan: Plan, text: str) -> TaskAnswer:
     """The question that a text is, read with its right answer (one forward), and answered by the model itself.
 
     Raises:
@@ -56,13 +56,13 @@ def task_answer(checkpoint: Checkpoint, plan: Plan, text: str) -> TaskAnswer:
     )
 
 
-def position_rows(checkpoint: Checkpoint, plan: Plan) -> Float32[ndarray, "n d_model"] | None:
+def position_rows(checkpoint: AnyCheckpoint, plan: Plan) -> Float32[ndarray, "n d_model"] | None:
     """The vectors that are added at the positions that occur in training; None where none are."""
     found = checkpoint.model.positions(plan.longest)
     return None if found is None else found.detach().numpy()
 
 
-def repetition_scores(checkpoint: Checkpoint, plan: Plan) -> HeadScores:
+def repetition_scores(checkpoint: AnyCheckpoint, plan: Plan) -> HeadScores:
     """How much each head is a previous-token head or an induction head, on random symbols of the task that come twice:
     8 sequences of 10, each after the start mark.
     """

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import is_half
 from vizformer.explain.step import ROUNDINGS
 from vizformer.model import Trace
@@ -59,7 +59,7 @@ def shared(first: Trace, second: Trace) -> tuple[tuple[int, int], ...]:
     return tuple(found.values())
 
 
-def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int) -> Contexts:
+def contexts(checkpoint: AnyCheckpoint, first: Trace, second: Trace, i: int, j: int) -> Contexts:
     """How alike position i of the first text and position j of the second are, from the table through every layer.
 
     cos(x_l^A[i], x_l^B[j]),   l = 0 (embeddings with positions), 1, ..., n_layers

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints import Checkpoint
+from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.model import Transformer
@@ -81,17 +81,17 @@ class Norms:
         return float(tokens.mean()), float(self.positions.mean()), own / (own + others)
 
 
-def table(checkpoint: Checkpoint) -> Tensor:
+def table(checkpoint: AnyCheckpoint) -> Tensor:
     """The embedding table E that a text is read with [vocab_size, d_model]: the model's own memory, to be read only."""
     return checkpoint.model.token_table("encoder").weight.detach()
 
 
-def entries(checkpoint: Checkpoint, rows: Sequence[int], columns: Sequence[int]) -> Float[ndarray, "rows columns"]:
+def entries(checkpoint: AnyCheckpoint, rows: Sequence[int], columns: Sequence[int]) -> Float[ndarray, "rows columns"]:
     """Some rows and columns of the embedding table, in float64."""
     return float64(table(checkpoint)[list(rows)][:, list(columns)])
 
 
-def lookup(checkpoint: Checkpoint, id: int) -> Lookup:
+def lookup(checkpoint: AnyCheckpoint, id: int) -> Lookup:
     """Row `id` of the embedding table, and the product of a one-hot row with the table.
 
     e_id E = sum_v [v = id] E[v] = E[id]
@@ -106,7 +106,7 @@ def lookup(checkpoint: Checkpoint, id: int) -> Lookup:
     return Lookup(row.double().numpy(), product.double().numpy(), difference, E.numel(), E.shape[1])
 
 
-def directions(checkpoint: Checkpoint, *, centred: bool = False) -> Float[ndarray, "vocab_size d_model"]:
+def directions(checkpoint: AnyCheckpoint, *, centred: bool = False) -> Float[ndarray, "vocab_size d_model"]:
     """The rows of the embedding table, each of length 1 (a row of zeros stays 0), in float32.
 
     With `centred` the mean of all rows is taken off first: trained rows share a common direction, which makes all of
@@ -164,7 +164,7 @@ def project(vectors: Float[ndarray, "m d"]) -> Projection:
     return Projection(points, shares)
 
 
-def norms(checkpoint: Checkpoint, ids: Int[ndarray, " n"]) -> Norms:
+def norms(checkpoint: AnyCheckpoint, ids: Int[ndarray, " n"]) -> Norms:
     """How long the token and position vectors are that are added before the first layer.
 
     Rows drawn with standard deviation d_model^-0.5 have a length of about 1; a sinusoidal position vector has exactly
@@ -180,7 +180,7 @@ def norms(checkpoint: Checkpoint, ids: Int[ndarray, " n"]) -> Norms:
     return Norms(lengths, places, math.sqrt(model.config.d_model), model.config.scaled_embedding)
 
 
-def input_parts(checkpoint: Checkpoint, ids: Sequence[int]) -> dict[str, Tensor | int]:
+def input_parts(checkpoint: AnyCheckpoint, ids: Sequence[int]) -> dict[str, Tensor | int]:
     """What enters the first layer, x_0 = E[ids] (times sqrt(d_model)) (times W) + P, by name: E, ids, d_model, W where
     the rows of tokens are projected by themselves, and P where rows are added for the positions 0..n-1 [n, d_model].
     """
@@ -196,7 +196,7 @@ def input_parts(checkpoint: Checkpoint, ids: Sequence[int]) -> dict[str, Tensor 
     return found if positions is None else found | {"P": positions.detach()}
 
 
-def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
+def with_scale(checkpoint: AnyCheckpoint, scaled: bool) -> AnyCheckpoint:
     """The same weights with the factor sqrt(d_model) put in or left out: what a mistake here does to a model."""
     model = checkpoint.model
     if model.config.scaled_embedding == scaled:
@@ -205,10 +205,10 @@ def with_scale(checkpoint: Checkpoint, scaled: bool) -> Checkpoint:
         twin = Transformer(replace(model.config, scaled_embedding=scaled))
     twin.load_state_dict(model.state_dict(), assign=True)  # shares the weights' memory
     twin.materialise_buffers()
-    return replace(checkpoint, model=twin)
+    return replace(checkpoint, model=twin)  # type: ignore[type-var]  # (one with `model` is a dataclass)
 
 
-def _table(checkpoint: Checkpoint) -> Tensor:
+def _table(checkpoint: AnyCheckpoint) -> Tensor:
     return table(checkpoint).cpu().float()
 
 

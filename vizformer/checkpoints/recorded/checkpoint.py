@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
 from vizformer.checkpoints.recorded.call import Run, answer_of, rows_of, usual_run
 from vizformer.checkpoints.recorded.edits import Places, as_recorded, edited
 from vizformer.checkpoints.recorded.reading import CachedModel, RecordedReading
-from vizformer.errors import TraceError, VizformerError
+from vizformer.errors import OwnArithmeticError, TraceError, VizformerError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search_of, stream_of
 from vizformer.model import Edit, Trace
 from vizformer.options.shape import ModelShape
@@ -51,6 +51,15 @@ class RecordedCheckpoint(AnyCheckpoint):
     @property
     def shape(self) -> ModelShape:
         return self.of
+
+    @property
+    def model(self) -> NoReturn:
+        """None of ours.
+
+        Raises:
+            OwnArithmeticError: always.
+        """
+        raise OwnArithmeticError(self.name, self.shape.architecture)
 
     @property
     def has_head(self) -> bool:

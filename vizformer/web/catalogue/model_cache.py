@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from vizformer import checkpoints
 from vizformer.config import ModelConfig
-from vizformer.errors import CheckpointError, VizformerError
+from vizformer.errors import OwnArithmeticError, VizformerError
 from vizformer.freed_memory import release_gaps
 from vizformer.web.catalogue import named_code, precision, session_folders, sources
 from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES, Cache, cached
@@ -49,13 +49,13 @@ def options(model: ModelRef) -> ModelConfig:
     """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere).
 
     Raises:
-        CheckpointError: its own code computes it, so that it has none.
+        OwnArithmeticError: its own code computes it, so that it has none.
     """
     if not model.is_from_elsewhere:
         return _written_options(model)
     found = None if is_code(model) else glance(sources.stamped(model)).config
     if found is None:
-        raise CheckpointError("{name} is recorded from its own code: it has no options.", name=sources.title(model))
+        raise OwnArithmeticError(sources.title(model), shape(model).architecture)
     return found
 
 

@@ -187,7 +187,7 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
         st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title))
         return False
     except VizformerError as error:
-        errors.show(error.message)
+        errors.show_error(error)
         if subject.model.is_from_elsewhere:
             st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
         return False

@@ -44,7 +44,7 @@ def does(model: ModelRef) -> str:
     if model.source == "bundled" and model.name in model_words.DOES:
         return translate(model_words.DOES[model.name])
     try:
-        kind = "code" if model_cache.is_code(model) else model_cache.options(model).architecture
+        kind = "code" if model_cache.is_code(model) else model_cache.shape(model).architecture
         return translate(model_words.DOES[kind if kind == "code" or model_cache.predicts(model) else "headless"])
     except VizformerError:
         return ""

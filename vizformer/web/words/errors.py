@@ -3,15 +3,19 @@
 import logging
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import streamlit as st
 
-from vizformer.errors import VizformerError
+from vizformer.errors import OwnArithmeticError, VizformerError
 from vizformer.messages import N_, Message
+from vizformer.web.inside_streamlit import StreamlitDuplicateElementKey
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.turns import TURNS
-from vizformer.web.words.i18n import translate
+from vizformer.web.words.i18n import _, translate
 from vizformer.web.words.plain_text import plain as plain
+from vizformer.web.words.plain_text import quoted
 
 log = logging.getLogger("vizformer")
 
@@ -19,6 +23,25 @@ log = logging.getLogger("vizformer")
 def show(message: Message) -> None:
     """Shows `message` as an error, where the page is now."""
     st.error(translate(message, plain))
+
+
+def show_error(error: VizformerError) -> None:
+    """Shows an error; where our own Transformer is needed, as a remark with the bundled model that has it."""
+    if not isinstance(error, OwnArithmeticError):
+        show(error.message)
+        return
+    st.info(translate(error.message, plain))
+    with suppress(StreamlitDuplicateElementKey):  # once a page is enough
+        st.button(
+            _("Use the model {name}", name=quoted(error.instead)),
+            key=f"instead.{error.instead}",
+            on_click=_use,
+            args=(error.instead,),
+        )
+
+
+def _use(name: str) -> None:
+    state.update(model=ModelRef("bundled", name))
 
 
 def unexpected(error: Exception) -> None:
@@ -54,6 +77,6 @@ def guarded() -> Iterator[None]:
         with TURNS.turn():
             yield
     except VizformerError as error:
-        show(error.message)
+        show_error(error)
     except Exception as error:  # the last net before the browser; the traceback goes to the log
         unexpected(error)

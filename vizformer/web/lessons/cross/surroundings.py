@@ -12,7 +12,7 @@ from vizformer.web.words.i18n import translate
 
 
 def has_two_stacks(model: ModelRef) -> bool:
-    return model_cache.options(model).architecture == "encoder-decoder"
+    return model_cache.shape(model).architecture == "encoder-decoder"
 
 
 def meets(lab: Laboratory, subject: Subject) -> bool:

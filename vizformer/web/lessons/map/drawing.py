@@ -129,7 +129,7 @@ def _switch() -> None:
     """The three architectures, each as the first model on the shelf that has it."""
     first: dict[str, ModelRef] = {}
     for model in model_list.that_open():
-        first.setdefault(model_cache.options(model).architecture, model)
+        first.setdefault(model_cache.shape(model).architecture, model)
     now = state.view().model
     own = model_cache.options(now).architecture
     first[own] = now

@@ -229,4 +229,4 @@ def _senses(subject: Subject, found: dict[str, SenseGap]) -> None:
 
 def reads_both_sides(model: ModelRef) -> bool:
     """Whether a vector of the model depends on what follows its token as well."""
-    return model_cache.options(model).architecture == "encoder-only"
+    return model_cache.shape(model).architecture == "encoder-only"
