@@ -20,6 +20,8 @@ from vizformer.recorder.form import Form, form_of, products_of
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
 from vizformer.recorder.recorder import Point
+from vizformer.recorder.tail import Tail
+from vizformer.recorder.torch_calls import tensors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,6 +239,7 @@ class RecordedTrace:
         model_name: the class of the model.
         again: how the model is run once more for its steps; None where nobody knows (`vf.recording`).
         causal: whether the app calls its one stack a decoder; None: where no query sees a later token.
+        tail: what ran after the last block, kept for `logits_of`.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -250,6 +253,7 @@ class RecordedTrace:
     model_name: str = ""
     again: Again | None = None
     causal: bool | None = None
+    tail: Tail | None = None
 
     def __repr__(self) -> str:
         text = f"<RecordedTrace of {self.model_name}: {len(self.sites)} sites, {self.n_runs} runs"
@@ -408,8 +412,10 @@ class RecordedTrace:
         Raises:
             TraceError: it has none.
         """
-        batch = next((call.batch for call in reversed(self.calls) if call.forward == point.forward), 1)
-        return self._rows(point.x, batch, self._n_of(point), point.name)
+        return self._rows(point.x, self._batch_of(point), self._n_of(point), point.name)
+
+    def _batch_of(self, point: Point) -> int:
+        return next((call.batch for call in reversed(self.calls) if call.forward == point.forward), 1)
 
     def _n_of(self, point: Point) -> int | None:
         return next(
@@ -428,6 +434,69 @@ class RecordedTrace:
             name=name,
             shape=list(x.shape),
         )
+
+    def logits_of(self, stream: Float[Tensor, "n d_model"]) -> Float[Tensor, "n vocab_size"]:
+        """What the calls after the last block make of a stream: of `residual` of an earlier block the logit lens.
+
+        These calls run again, whatever they are; that they give the model's own output for its own last stream is tried
+        first. Of a model that hands back one row (its last token's) there is one row.
+
+        Args:
+            stream: a row for each token, as many as the model read.
+
+        Raises:
+            TraceError: several runs; a stream of another shape; no block, or an output that these calls alone do not make.
+        """
+        own, recorded, point, answer = self._last
+        if stream.shape != own.shape:
+            raise TraceError(
+                "The stream has the shape {shape}; the model's own has {own}.",
+                shape=list(stream.shape),
+                own=list(own.shape),
+            )
+        made = self._through(stream.to(point.x), point, answer)
+        return self._of_item(made, recorded)
+
+    @cached_property
+    def _last(self) -> tuple[Tensor, Tensor, Point, int]:
+        """The rows of the last stream, what the model hands back, and where; proved once."""
+        points = [one for one in self.points if one.block >= 0]
+        if self.tail is None or not points:
+            raise TraceError("This trace does not know what runs after the last block: no repeated blocks were found.")
+        if self.n_runs > 1 or len({one.forward for one in self.points}) > 1:
+            raise TraceError("This trace has {n} runs: choose one by trace.run(number).", n=max(2, self.n_runs))
+        point = points[-1]
+        outs = list(tensors(self.output))
+        named = self._named_logits()
+        found = next((one for one in outs if (one is named if named is not None else one.is_floating_point())), None)
+        own = self.rows(point)
+        if found is not None and found.dim() in (2, 3):
+            answer = next(at for at, one in enumerate(outs) if one is found)
+            again = self._through(own, point, answer)
+            size = max(1.0, float(found.detach().abs().max()))
+            if again is not None and again.shape == found.shape:
+                mine, theirs = self._of_item(again, found), self._of_item(found, found)
+                if bool(((mine - theirs).abs() <= EXACT.get(found.dtype, 1e-4) * size).all()):
+                    return own, found, point, answer
+        raise TraceError("The calls after {name}, run again, do not give what the model hands back.", name=point.name)
+
+    def _through(self, rows: Tensor, point: Point, answer: int) -> Any:
+        assert self.tail is not None
+        x = point.x.clone()
+        self._rows(x, self._batch_of(point), self._n_of(point), point.name).copy_(rows)
+        return self.tail.replay(x, answer)
+
+    def _of_item(self, out: Tensor, like: Tensor) -> Tensor:
+        """The rows of the text in what the model hands back."""
+        own, batch = self._last_shape
+        if out.dim() == 3 and like.shape[0] == own != batch and like.shape[1] == batch:
+            return out[:, self.item].detach()
+        return out.detach() if out.dim() == 2 and batch == 1 else out[min(self.item, len(out) - 1)].detach()
+
+    @property
+    def _last_shape(self) -> tuple[int | None, int]:
+        point = next(one for one in reversed(self.points) if one.block >= 0)
+        return self._n_of(point), self._batch_of(point)
 
     def steps(self, site: str, head: int, query: int) -> tuple[OpStep, ...]:
         """How a query attends in a head, call by call of the author's code: each with its line, its numbers and a proof.
@@ -455,11 +524,15 @@ class RecordedTrace:
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"] | None:
         """What the last forward handed back by the name "logits"; of a bare tensor nobody says that it is that."""
-        out = self.output
-        found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", None)
-        if not isinstance(found, Tensor) or found.dim() not in (2, 3):
+        found = self._named_logits()
+        if found is None:
             return None
         return found.detach() if found.dim() == 2 else found.detach()[min(self.item, len(found) - 1)]
+
+    def _named_logits(self) -> Tensor | None:
+        out = self.output
+        found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", None)
+        return found if isinstance(found, Tensor) and found.dim() in (2, 3) else None
 
     def as_trace(self) -> Any:
         """The same as a `vf.Trace`, as the app has them: "encoder.0.self", "decoder.2.cross", ...

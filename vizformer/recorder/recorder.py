@@ -20,6 +20,7 @@ from vizformer.recorder.chain import Held, Node, Product, products, sides_after
 from vizformer.recorder.edits import HeadEdit, StreamEdit, applied
 from vizformer.recorder.growing_rows import Part
 from vizformer.recorder.hooks import here, listen
+from vizformer.recorder.tail import Tail
 from vizformer.recorder.torch_calls import (
     OPENED,
     PRODUCTS,
@@ -110,6 +111,7 @@ class Recorder(TorchFunctionMode):
         self._batch: int | None = None
         self._softmaxes: dict[Node, tuple[str, tuple[int, ...]]] = {}
         self._led: set[Node] = set()
+        self.tail = Tail()
         self._depth = 0  # it is entered once more within a function that is opened
 
     @property
@@ -182,6 +184,7 @@ class Recorder(TorchFunctionMode):
         given = list(tensors((args, kwargs)))
         if not self._open:
             self.forward += 1
+            self.tail.clear()
             self._batch = self.batch
             first = next((x for x in given if x.dim()), None)
             self._shape = ((), False) if first is None else (tuple(first.shape), first.is_floating_point())
@@ -223,8 +226,10 @@ class Recorder(TorchFunctionMode):
                 if new is not x:
                     self._tags[new] = self._source(x)
                     out = changed(out, lambda t: new if t is x else t)
+                self.tail.begin(new)
         if not self._open:
             self.output = out
+            self.tail.end(out)
         return out
 
     def _point(self, name: str, stack: str, number: int, x: Tensor) -> Tensor:
@@ -282,6 +287,8 @@ class Recorder(TorchFunctionMode):
         else:
             out = func(*args, **kwargs)
         made = args[0] if name == "setitem" else out
+        if not any(one.module in self._blocks for one in self._open):
+            self.tail.note(func, name, ins, args, kwargs, made)
         if node is not None:
             self._tags[made] = node
         elif name in PRODUCTS or name == "linear":

@@ -129,6 +129,7 @@ class RecordedCheckpoint(AnyCheckpoint):
             recorder.stacks,
             output=recorder.output,
             model_name=type(self.module).__name__,
+            tail=recorder.tail,
             again=Again(self.module, lambda: self._run(ids, target_ids), tuple(edits)),
             causal=bool(self.shape.decoder_heads) if self.places.sites else None,
         )

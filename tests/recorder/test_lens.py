@@ -1,0 +1,97 @@
+"""The calls after the last block, run again on any stream: the logit lens of anybody's model."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+import vizformer as vf
+from tests.recorder.hand_written import GPT, KINDS, Cached, ids
+from tests.recorder.tiny_types import TYPES, inputs, made
+from vizformer.errors import TraceError
+from vizformer.recorder import record
+
+
+@pytest.mark.parametrize("name", ["Separate", "Sdpa", "Loop"])
+def test_the_lens_is_the_final_norm_and_head_on_an_earlier_stream(name):
+    model = GPT(KINDS[name])
+    trace = vf.record(model, ids(2)).of_item(1)
+    assert torch.equal(trace.logits_of(trace.residual("h.1")), trace.output[1])
+    for point in ("h", "h.0"):
+        with torch.no_grad():
+            by_hand = model.lm_head(model.ln_f(trace.residual(point)))
+        assert_close(trace.logits_of(trace.residual(point)), by_hand)
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TYPES)
+def test_what_a_type_hands_back_is_made_of_its_last_stream(name):
+    trace = record(made(name), **inputs(name))
+    last = [point for point in trace.points if point.block >= 0][-1]
+    found = trace.logits_of(trace.rows(last))
+    if trace.logits is not None:
+        assert torch.equal(found, trace.logits)
+    other = trace.logits_of(trace.rows(last).flip(0))
+    assert not torch.equal(found, other)
+
+
+def test_batches_in_the_middle_keep_their_rows():
+    class Stack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.inner = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 24), 2)
+            self.head = nn.Linear(16, 9)
+
+        def forward(self, x):  # [n, batch, d]
+            return self.head(self.inner(x))
+
+    model, x = Stack().eval(), torch.randn(7, 3, 16)
+    trace = vf.record(model, x).of_item(2)
+    assert_close(trace.logits_of(trace.residual("inner.layers.1")), trace.output[:, 2])
+
+
+def test_numbers_changed_in_place_after_the_last_block_run_again():
+    class Scaled(GPT):
+        def forward(self, given):
+            logits = super().forward(given)
+            logits.mul_(0.5)
+            kept = torch.zeros_like(logits)
+            kept[..., 1:] = logits[..., 1:]
+            return kept
+
+    trace = vf.record(Scaled(), ids())
+    for _ in range(2):
+        assert torch.equal(trace.logits_of(trace.residual("h.1")), trace.output[0])
+
+
+def test_weights_that_change_afterwards_are_noticed():
+    model = GPT()
+    trace = vf.record(model, ids())
+    with torch.no_grad():
+        model.lm_head.weight.mul_(2)
+    with pytest.raises(TraceError, match="do not give"):
+        trace.logits_of(trace.residual("h.1"))
+
+
+def test_what_has_no_lens_says_so():
+    trace = vf.record(GPT(), ids())
+    with pytest.raises(TraceError, match=r"\[3, 16\]"):
+        trace.logits_of(trace.residual("h.1")[:3])
+    model = Cached()
+    with torch.no_grad(), vf.recording(model) as several:
+        model.generate(ids(1, 4), 3)
+    with pytest.raises(TraceError, match="runs"):
+        several.logits_of(trace.residual("h.1"))
+    alone = vf.record(GPT().h[0].attn, torch.randn(1, 5, 16))
+    with pytest.raises(TraceError, match="no repeated blocks"):
+        alone.logits_of(torch.randn(5, 16))
+
+    class Skips(GPT):
+        def forward(self, given):
+            logits = super().forward(given)
+            return logits + self.wpe(torch.arange(given.shape[1])).sum() * torch.rand(())
+
+    random = vf.record(Skips(), ids())
+    assert torch.equal(random.logits_of(random.residual("h.1")), random.output[0])  # the same noise: it is kept
