@@ -200,7 +200,7 @@ def _maps(one: Attention) -> Maps:
         one.scores,
         one.reasons,
         one.totals,
-        [rest and (rest.key, round(rest.share, 2)) for rest in one.rests],
+        [None if rest is None else (rest.key, round(rest.share, 2)) for rest in one.rests],
     )
 
 
