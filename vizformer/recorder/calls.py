@@ -122,6 +122,7 @@ class Call:
     z: Tensor | None = None  # [batch and heads, n_q, d_value]
     group: "list[Call] | None" = None  # calls whose z are put side by side: the heads of one attention
     n_q: int = 0
+    set_by_hand: bool = False  # z is what an edit made of it, no product of the map and the values
 
     def maps(self, dtype: torch.dtype | None = None, at: int | None = None) -> Tensor:
         """[batch and heads, n_q, n_k], computed by the calls that ran; with `at` of that one of batch and heads alone."""

@@ -156,8 +156,10 @@ class RecordedAttention:
 
     @cached_property
     def unproved(self) -> Message | None:
-        """Which row of a map that is drawn is not the model's, of one tried in each head; None where all are."""
-        return unproved(self)
+        """Which row of a map that is drawn is not the model's, of one tried in each head; None where all are, and where z
+        was set by hand.
+        """
+        return None if any(call.set_by_hand for step in self.steps for call in step) else unproved(self)
 
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of a head, as the model had it.

@@ -495,6 +495,7 @@ class Recorder(TorchFunctionMode):
     @staticmethod
     def _set(edits: Sequence[HeadEdit], call: Call, z: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
         """z [batch and heads, n_q, d_value] with what edits set in it; `again` computes it from other maps."""
+        call.set_by_hand = True
         where = call.heads().T.to(z.device)  # [heads, batch]
 
         def chosen(edit: HeadEdit) -> list[int]:
