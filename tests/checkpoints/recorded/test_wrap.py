@@ -154,9 +154,18 @@ def test_bad_input_is_refused_in_words():
         vf.wrap(Letters(), GPT())
     with pytest.raises(CheckpointError, match="is no tokenizer"):
         vf.wrap(GPT(), 3)
-    wide = vf.wrap(GPT(), Letters())
+    wide = vf.wrap(GPT(), Letters(), max_positions=64)
     with pytest.raises(TraceError, match="own code stopped"):
         wide.trace("a" * 40)
+
+
+def test_how_long_a_text_may_be_is_tried_where_nothing_says_it():
+    assert vf.wrap(GPT(), Letters()).shape.max_positions == 32  # its table of places
+    assert vf.wrap(Translator(), Letters()).shape.max_positions == 32
+    assert vf.wrap(made("gpt2"), words(61)).shape.max_positions == 64
+    endless = GPT()
+    endless.wpe = nn.Embedding(2000, D)
+    assert vf.wrap(endless, Letters()).shape.max_positions == 1024
 
 
 def test_without_a_tokenizer_ids_are_typed():

@@ -30,7 +30,7 @@ from vizformer.checkpoints.hugging_face.model_folder import misfit
 from vizformer.checkpoints.hugging_face.said_by_config import said_by
 from vizformer.checkpoints.hugging_face.text_part import INSIDE
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
-from vizformer.checkpoints.recorded.wrapping import activation_of, longest_text, marks_of
+from vizformer.checkpoints.recorded.wrapping import MAX_POSITIONS, activation_of, longest_text, marks_of
 from vizformer.checkpoints.tensors.matching import Found
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import NO_HEAD, Fate, Report, TensorFate
@@ -190,7 +190,7 @@ def _declared_shape(model: Any, tokenizer: Tokenizer, rows: int) -> ModelShape:
         d_head=head,
         vocab_size=rows,
         input_vocab_size=rows,
-        max_positions=longest_text(model, None),
+        max_positions=longest_text(model, None) or MAX_POSITIONS,
         activation=activation_of(model),
         **marks_of(model, None, tokenizer, rows),
     )

@@ -10,11 +10,12 @@ from vizformer.checkpoints.recorded.any_tokenizer import as_tokenizer
 from vizformer.checkpoints.recorded.call import Run, answer_of, reads_target, rows_of, usual_run
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.checkpoints.recorded.edits import Places
-from vizformer.errors import CheckpointError, TraceError
+from vizformer.errors import CheckpointError, TraceError, VizformerError
 from vizformer.options.shape import ModelShape
 from vizformer.text import Tokenizer
 
 MAX_POSITIONS = 1024  # tokens of a model that does not say how many it can read
+_MOST_TRIED = 6  # lengths
 _PROBE, _TARGET_PROBE = 6, 4  # token ids of the run that finds out what a model is
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "block_size", "n_ctx")
@@ -45,7 +46,7 @@ def wrap(
         run: runs the model once: `run(model, ids)`, of an encoder-decoder `run(model, ids, target_ids)`, ids [1, n] on its
             device; hands back logits [1, n, vocab_size] or an object with `.logits`. None: `model(input_ids=ids,
             decoder_input_ids=target_ids)` where the forward has such names, else `model(ids, target_ids)`.
-        max_positions: the longest text in tokens; None: as the model says, or 1024.
+        max_positions: the longest text in tokens; None: as the model says, else as far as its code runs, at most 1024.
         start_ids: what the decoder of an encoder-decoder begins with.
         eos_id, pad_id, mask_id: marks.
 
@@ -66,12 +67,14 @@ def wrap(
     reader = as_tokenizer(tokenizer, rows)
     said = {"start_ids": start_ids, "eos_id": eos_id, "pad_id": pad_id, "mask_id": mask_id}
     marks = {**marks_of(model, tokenizer, reader, rows), **{name: one for name, one in said.items() if one is not None}}
-    limit = max_positions or longest_text(model, tokenizer)
+    limit = max_positions or longest_text(model, tokenizer) or MAX_POSITIONS
     blank = ModelShape(
         encoder_heads=(1,), d_model=1, d_head=1, vocab_size=rows, input_vocab_size=rows, max_positions=limit, **marks
     )
     made = RecordedCheckpoint(name or type(model).__name__, model, reader, blank, run or usual_run)
     both = reads_target(model) if run is None else _takes_two(run)
+    if not max_positions and not longest_text(model, tokenizer):
+        limit = _longest_tried(made, both)
     return _found(made, both, {**marks, "max_positions": limit, "input_vocab_size": rows})
 
 
@@ -123,10 +126,37 @@ def _takes_two(run: Run) -> bool:
     return len(inspect.signature(run).parameters) > 2
 
 
-def longest_text(model: nn.Module, tokenizer: Any) -> int:
+def _longest_tried(made: RecordedCheckpoint, both: bool) -> int:
+    """The longest text of a module that does not say it: of the sizes of its tables the first beyond which its code stops.
+
+    On an accelerator an id or a place outside a table ends the whole process: there the smallest table counts, untried.
+    """
+    tables = [one.num_embeddings for one in made.module.modules() if isinstance(one, nn.Embedding)][1:]
+    others = [size for x in made.module.buffers() for size in x.shape]
+    others += [
+        size
+        for one in made.module.modules()
+        if not type(one).__module__.startswith("torch.")
+        for x in one.parameters(recurse=False)
+        for size in x.shape
+    ]
+    sizes = sorted({size for size in (*tables, *others) if _PROBE <= size < MAX_POSITIONS})
+    if made.device.type != "cpu":
+        return min((size for size in tables if size >= _PROBE), default=MAX_POSITIONS)
+    for size in sizes[:_MOST_TRIED]:
+        given = [torch.zeros(1, size + 1, dtype=torch.long)] * (1 + both)
+        try:
+            made.recorded(*given)
+        except VizformerError:
+            return size
+    return MAX_POSITIONS
+
+
+def longest_text(model: nn.Module, tokenizer: Any) -> int | None:
+    """How many tokens a config of `transformers`, or a tokenizer, says that a model reads."""
     config = getattr(model, "config", None)
     said = [getattr(config, name, None) for name in _POSITIONS] + [getattr(tokenizer, "model_max_length", None)]
-    return next((one for one in said if isinstance(one, int) and 0 < one < 2**24), MAX_POSITIONS)
+    return next((one for one in said if isinstance(one, int) and 0 < one < 2**24), None)
 
 
 def marks_of(model: nn.Module, tokenizer: Any, reader: Tokenizer, rows: int) -> dict[str, Any]:
