@@ -36,10 +36,11 @@ def pictures(subject: Subject) -> None:
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
         asked = choose(subject, settings)
+    plain = subject.checkpoint.is_own and subject.config.has_plain_stream
     with picture:
         guarded()(draw_evidence)(subject, asked)
     with beside:
-        if subject.config.has_plain_stream:  # otherwise the picture's place says why there are no terms
+        if plain:  # otherwise the picture's place says why there are no terms
             guarded()(evidence_in_words)(subject, asked)
     st.subheader(_("After which layer it is there"), anchor=False)
     picture, beside = st.columns(BESIDE, gap="medium")
@@ -47,7 +48,9 @@ def pictures(subject: Subject) -> None:
         guarded()(in_words)(subject, asked)
     with picture:
         guarded()(draw_layers)(subject, asked)
-    for part in (draw_terms, draw_inputs, draw_in_python)[not subject.config.has_plain_stream :]:
+    if not subject.checkpoint.is_own:  # which has been said
+        return
+    for part in (draw_terms, draw_inputs, draw_in_python)[not plain :]:
         guarded()(part)(subject, asked)
 
 

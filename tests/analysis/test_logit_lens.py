@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import vizformer as vf
 from recipes.handmade_models import INDUCTION, induction_by_hand
 from tests import tiny
 from vizformer.analysis import logit_attribution, logit_lens
@@ -398,3 +399,19 @@ def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> No
         assert (found.id, probability) == (token.id, pytest.approx(p, rel=1e-5))
     assert walk.candidates[0] == next_tokens(checkpoint, trace, walk.position)[0]
     assert prompt_pair(checkpoint, "我有一只猫。", "我有一只狗。", target="a cat", other=5).answer == step.id
+
+
+@pytest.mark.parametrize("name", ["stories", "cloze"])
+def test_a_recorded_model_has_the_lens_of_the_same_model_converted(name):
+    own = vf.load(name)
+    trace = own.trace("The cat sat on the mat.")
+    recorded = vf.wrap(own.model, own.tokenizer, mask_id=own.shape.mask_id)
+    ids = [token.id for token in next(iter(trace.tokens.values()))]
+    again = recorded.trace(ids=ids)
+    targets = [ids[0]] * len(ids)
+    mine, theirs = (logit_lens(one, run, targets=targets) for one, run in ((recorded, again), (own, trace)))
+    assert mine.points == theirs.points
+    assert mine.proof.holds
+    np.testing.assert_allclose(mine.probabilities, theirs.probabilities, atol=1e-5)
+    np.testing.assert_array_equal(mine.rank, theirs.rank)
+    np.testing.assert_array_equal(mine.top[:, :, 0], theirs.top[:, :, 0])

@@ -7,7 +7,7 @@ import torch
 import vizformer as vf
 from tests.recorder.hand_written import GPT, KINDS
 from vizformer.errors import TraceError
-from vizformer.model import Edit
+from vizformer.model import Cell, Edit
 
 
 class Letters:
@@ -92,9 +92,14 @@ def test_a_call_without_a_float64_kernel_says_so():
     assert "Not computed again in float64" in str(grouped.written.unproved)
 
 
-def test_numbers_set_by_hand_have_no_steps(read):
-    from dataclasses import replace
-
-    checkpoint, trace = read
-    with pytest.raises(TraceError, match="set by hand"):
-        vf.explain.recorded_steps(checkpoint, replace(trace, edit=Edit()), "decoder.0.self", 0, 0)
+def test_numbers_set_by_hand_take_effect_at_z(read):
+    checkpoint, plain = read
+    edit = Edit(cells=(Cell("decoder.0.self.q", (1, 3, 0), 9.0),))
+    trace = checkpoint.trace("the cat sat", edit=edit)
+    steps = vf.explain.recorded_steps(checkpoint, trace, "decoder.0.self", 1, 3)
+    z = next(step for step in steps if str(step.title).startswith("Weighted sum"))
+    np.testing.assert_allclose(z.result, trace["decoder.0.self"].z(1)[3].numpy(), atol=1e-5)
+    assert np.abs(z.result - plain["decoder.0.self"].z(1)[3].numpy()).max() > 1e-3
+    assert z.edited
+    assert "take effect" in str(z.written.unproved)
+    assert all(step.proof.holds for step in steps if not step.edited)

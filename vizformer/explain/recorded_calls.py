@@ -17,7 +17,6 @@ from vizformer.model.trace import Trace
 from vizformer.recorder.as_trace import app_sites
 from vizformer.recorder.op_recorder import Numbers
 from vizformer.recorder.op_steps import OpStep, attention_ops, layer_ops
-from vizformer.recorder.recorded_trace import RecordedTrace
 
 ROOM = 16 * 2**20
 """Bytes of numbers behind the steps of one head and one query."""
@@ -34,7 +33,7 @@ def recorded_steps(checkpoint: RecordedCheckpoint, trace: Trace, site: str, head
         TraceError: what `vizformer.recorder.RecordedTrace.steps` raises; a site or head that is not there.
     """
     record = trace[site]
-    run = _run(checkpoint, trace)
+    run = checkpoint.again(trace)
     attention = app_sites(run)[site]
     query %= attention.n_q
     blocked = None if record.bias is None else record.reason(head)[query].numpy() != 0
@@ -48,21 +47,13 @@ def recorded_layer_steps(checkpoint: RecordedCheckpoint, trace: Trace, layer: st
     Raises:
         TraceError: what `vizformer.recorder.RecordedTrace.layer_steps` raises; a layer that is not there.
     """
-    run = _run(checkpoint, trace)
+    run = checkpoint.again(trace)
     attention = app_sites(run).get(f"{layer}.self")
     call = None if attention is None else attention.steps[0][0]
     name = next((one.name for one in run.points if call and (one.stack, one.block) == (call.stack, call.block)), None)
     if attention is None or name is None:
         raise TraceError("{layer} is no layer whose block was found in this model.", layer=layer)
     return _steps(layer_ops(run, name, query, ROOM), -1, attention.n_q, None)
-
-
-def _run(checkpoint: RecordedCheckpoint, trace: Trace) -> RecordedTrace:
-    """The run of the trace once more, by the modules' own names."""
-    if trace.edit is not None:
-        raise TraceError("Numbers were set by hand: the steps of a recorded model are those without them.")
-    ids = [checkpoint.tensor(tokens) for tokens in trace.tokens.values()]
-    return checkpoint.recorded(*ids)
 
 
 def _steps(ops: Sequence[OpStep], n_k: int, n_q: int, blocked: ndarray | None) -> list[Step]:
@@ -80,6 +71,10 @@ def _step(number: int, op: OpStep, n_k: int, n_q: int, blocked: ndarray | None) 
     )
     contraction = _contraction(op, result)
     reason = N_("Not computed again in float64: {reason}.", reason=op.reason) if op.reason else None
+    if op.edited:
+        reason = N_(
+            "Here the numbers set by hand take effect: z is computed with them, in the place of what the code gave."
+        )
     shape = " × ".join(map(str, op.result.shape))
     kept = N_("{text} The whole result has the shape {shape}.", text=text(op), shape=shape)
     if not result.size:

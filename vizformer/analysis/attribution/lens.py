@@ -20,6 +20,7 @@ from torch import Tensor
 from vizformer.analysis.attribution.predictions import choices, writable
 from vizformer.analysis.frames import frame
 from vizformer.checkpoints import AnyCheckpoint
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.step import Proof, sizes
@@ -111,27 +112,27 @@ def logit_lens(
     Raises:
         TraceError: no such position or token; as many targets as positions are needed.
     """
-    model = checkpoint.model
-    n = trace.logits.shape[0]
+    n, vocab = trace.logits.shape
     chosen = tuple(range(n)) if positions is None else tuple(row_at(position, n) for position in positions)
     asked = [right_tokens(checkpoint, trace)[position] for position in chosen] if targets is None else targets
-    vocab = model.config.vocab_size
     asked = [token_id(token, vocab) for token in asked]
     if len(asked) != len(chosen):
         raise TraceError(
             "The lens needs a token from 0 to {last} for each of {n} positions.", last=vocab - 1, n=len(chosen)
         )
     names = points(checkpoint)
-    rows = torch.stack([_rows(checkpoint, trace, name)[list(chosen)] for name in names])  # [points, positions, ...]
-    flat, wanted = rows.flatten(0, 1), torch.tensor(asked, device=rows.device).repeat(len(names))
+    wanted = torch.tensor(asked, device=trace.logits.device).repeat(len(names))
     count = min(count, vocab)
     found: list[tuple[Tensor, ...]] = []
-    step = max(1, AT_ONCE // vocab)
-    with torch.inference_mode():
-        for first in range(0, len(flat), step):
-            logits = through(model, flat[first : first + step])
-            found.append(_read(checkpoint, logits.double(), wanted[first : first + step], count))
-        last = through(model, rows[-1])
+    at, last, rows = 0, trace.logits[:0], None
+    if isinstance(checkpoint, RecordedCheckpoint):
+        parts = _recorded(checkpoint, trace, names, chosen)
+    else:
+        rows = torch.stack([_rows(checkpoint, trace, name)[list(chosen)] for name in names])  # [points, positions, ...]
+        parts = _own(checkpoint.model, rows)
+    for logits in parts:
+        found.append(_read(checkpoint, logits.double(), wanted[at : at + len(logits)], count))
+        at, last = at + len(logits), torch.cat([last, logits])[-len(chosen) :]
     shape = (len(names), len(chosen))
     top, probabilities, entropy, rank, tied, first_tied, own = (
         torch.cat([part[index] for part in found]).cpu().numpy() for index in range(7)
@@ -147,8 +148,32 @@ def logit_lens(
         tied.reshape(shape),
         first_tied.reshape(shape),
         own.reshape(shape),
-        _proof(checkpoint, trace, rows[-1], last, list(chosen)),
+        _proof(checkpoint, trace, None if rows is None else rows[-1], last, list(chosen)),
     )
+
+
+def _own(model: Transformer, rows: Tensor) -> Iterator[Tensor]:
+    """Logits of our own Transformer, some rows at a time, point after point."""
+    flat, step = rows.flatten(0, 1), max(1, AT_ONCE // model.config.vocab_size)
+    with torch.inference_mode():
+        for first in range(0, len(flat), step):
+            yield through(model, flat[first : first + step])
+
+
+def _recorded(
+    checkpoint: RecordedCheckpoint, trace: Trace, names: Sequence[str], chosen: Sequence[int]
+) -> Iterator[Tensor]:
+    """Logits by the calls that a module makes after its last block, point after point."""
+    run = checkpoint.again(trace)
+    for name in names:
+        yield run.logits_of(_recorded_rows(checkpoint, trace, name))[list(chosen)]
+
+
+def _recorded_rows(checkpoint: AnyCheckpoint, trace: Trace, point: str) -> Float[Tensor, "n d_model"]:
+    stack, layer, at = point.split(".")
+    after = int(layer) + (at == "post")
+    last = after == checkpoint.shape.layers_of(stack)
+    return trace.residual(f"{stack}.final" if last else f"{stack}.{after}.pre")
 
 
 def predicting_stack(checkpoint: AnyCheckpoint) -> Literal["encoder", "decoder"]:
@@ -158,8 +183,8 @@ def predicting_stack(checkpoint: AnyCheckpoint) -> Literal["encoder", "decoder"]
 
 def points(checkpoint: AnyCheckpoint) -> tuple[str, ...]:
     """The points of the residual stream that the lens reads: the embeddings, and what every layer ends with."""
-    stack, module = predicting_stack(checkpoint), final_stack(checkpoint.model)
-    return (f"{stack}.0.pre", *(f"{stack}.{layer}.post" for layer in range(len(module.layers))))
+    stack = predicting_stack(checkpoint)
+    return (f"{stack}.0.pre", *(f"{stack}.{layer}.post" for layer in range(checkpoint.shape.layers_of(stack))))
 
 
 def final_stack(model: Transformer) -> Stack:
@@ -188,15 +213,21 @@ def right_tokens(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[int, ...]:
     In a decoder the token that follows; after the last one the model's own choice.  In an encoder the token that stands
     there; under [MASK] the model's own choice.
     """
-    if checkpoint.model.decoder is not None:
+    if checkpoint.shape.decoder_heads:
         return tuple(choice.next.id for choice in choices(checkpoint, trace))
-    own, mask = trace.logits.argmax(-1).tolist(), checkpoint.model.config.mask_id
+    own, mask = trace.logits.argmax(-1).tolist(), checkpoint.shape.mask_id
     tokens = trace.tokens["encoder"]
     return tuple(best if token.id == mask else token.id for token, best in zip(tokens, own, strict=True))
 
 
 def what_is_inexact(checkpoint: AnyCheckpoint) -> Iterator[Message]:
     """What the lens takes for granted with this model, one sentence each."""
+    if not checkpoint.is_own:
+        yield N_(
+            "The calls that this model makes after its last block run again on the stream of every layer. They were learned "
+            "for what the last one writes: of earlier rows the lens is a reading, not what the model computes."
+        )
+        return
     config = checkpoint.model.config
     if final_stack(checkpoint.model).final_norm is not None:
         yield N_(
@@ -238,10 +269,10 @@ def _read(
     return top, p.gather(1, top), entropy, rank, tied, first_tied, p.gather(1, wanted[:, None])[:, 0]
 
 
-def _proof(checkpoint: AnyCheckpoint, trace: Trace, rows: Tensor, last: Tensor, chosen: list[int]) -> Proof:
+def _proof(checkpoint: AnyCheckpoint, trace: Trace, rows: Tensor | None, last: Tensor, chosen: list[int]) -> Proof:
     recorded = trace.logits[chosen]
     terms: ndarray | float = 0.0
-    if is_half(recorded.dtype):
+    if is_half(recorded.dtype) and rows is not None:
         model = checkpoint.model
         table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
         ends = rows if rows.dim() == 2 else trace.residual(f"{predicting_stack(checkpoint)}.final")[chosen]

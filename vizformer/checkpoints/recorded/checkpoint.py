@@ -134,6 +134,15 @@ class RecordedCheckpoint(AnyCheckpoint):
             causal=bool(self.shape.decoder_heads) if self.places.sites else None,
         )
 
+    def again(self, trace: Trace) -> RecordedTrace:
+        """The run of a trace once more, by the modules' own names, with what was set by hand in it.
+
+        Raises:
+            TraceError: what `recorded` raises.
+        """
+        edits = () if trace.edit is None else as_recorded(trace.edit, self.places)
+        return self.recorded(*(self.tensor(tokens) for tokens in trace.tokens.values()), edits=edits)
+
     def _run(self, ids: Tensor, target_ids: Tensor | None, stopped: Sequence[BaseException] = ()) -> Any:
         try:
             return self.run(self.module, ids) if target_ids is None else self.run(self.module, ids, target_ids)

@@ -36,8 +36,7 @@ def draw(subject: Subject) -> None:
     why = attention_selector.choose(subject, suggest=True)
     _steps(subject)
     aside(why)
-    if subject.checkpoint.is_own:
-        _editing(subject)
+    _editing(subject)
     lesson.ask(question(subject, state.view().kind))
 
 
