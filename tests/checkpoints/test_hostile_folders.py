@@ -3,7 +3,11 @@
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +15,8 @@ pytest.importorskip("transformers")
 
 from tests.checkpoints.hostile_folders import FOLDERS
 from tests.checkpoints.test_by_transformers import made
+from vizformer.checkpoints import load
+from vizformer.errors import CheckpointError, VizformerError
 
 pytestmark = [pytest.mark.parity]
 
@@ -29,7 +35,7 @@ NAMED = {
     "a backbone from a hub": 'backbone="somebody/model"',
     "quantised weights": "quantization_config",
     "weights elsewhere": "transformers_weights",
-    "layers with options of their own": "per_layer_config",
+    "layers with options of their own": "hidden_size=1000000",
     "no queries": '"model.layers.0.self_attn.q_proj.weight" is missing',
     "no experts in one layer": '"model.layers.0.block_sparse_moe.experts.0.w1.weight" is missing',
     "one tensor more": '"model.layers.0.x" belongs to nothing',
@@ -65,3 +71,66 @@ def test_a_hostile_folder_is_refused_at_once(measured, name):
     assert took["said"].isprintable()
     assert took["seconds"] < 2
     assert took["memory"] < 300
+
+
+# Of wrong kinds, far too large, with something inside, or what code is called by.
+VALUES = (
+    None,
+    "x",
+    "somebody/kernel:run",
+    -1,
+    0,
+    10**5,
+    10**6,
+    1e300,
+    float("inf"),
+    [],
+    {},
+    ["full_attention"] * 3,
+    [[1, 2], [3]],
+    {"model_type": "llama", "num_hidden_layers": 10**6},
+)
+
+
+def places(fields: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every field, those of tables inside too."""
+    for name, value in fields.items():
+        yield (*path, name)
+        if isinstance(value, dict):
+            yield from places(value, (*path, name))
+
+
+def peak() -> float:
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+@pytest.mark.sample(1)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["mixtral", "deepseek_v3", "gpt_oss", "t5gemma", "esm", "mamba2"])
+def test_a_config_with_any_field_of_another_kind_opens_or_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    folder = made(kind, tmp_path / "mine")
+    original = json.loads((folder / "config.json").read_text())
+    with suppress(CheckpointError):  # (Mamba has nothing to show)
+        load(folder)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, wrong = peak(), []
+    for path in places(original):
+        for value in VALUES:
+            fields = json.loads(json.dumps(original))
+            table = fields
+            for name in path[:-1]:
+                table = table[name]
+            table[path[-1]] = value
+            (folder / "config.json").write_text(json.dumps(fields))
+            start = time.process_time()
+            try:
+                load(folder)
+            except VizformerError:
+                pass
+            except Exception as error:
+                wrong.append((".".join(path), value, repr(error)))
+            if (took := time.process_time() - start) > 2:
+                wrong.append((".".join(path), value, f"{took:.1f} s"))
+    assert not wrong
+    assert peak() - before < 300

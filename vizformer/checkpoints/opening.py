@@ -119,8 +119,11 @@ def load(
 def _recorded(
     name: str, examined: by_transformers.Examined, report: Report, dtype: torch.dtype, device: torch.device
 ) -> OpenedRecorded:
+    module = by_transformers.build(examined, dtype, device)
     try:
-        made = wrap(by_transformers.build(examined, dtype, device), examined.tokenizer, name=name)
+        with by_transformers.first_run(examined):
+            longest = report.shape.max_positions
+            made = wrap(module, examined.tokenizer, name=name, max_positions=longest)
     except TraceError as error:  # its own code stopped, or attends in no way that is seen
         raise CheckpointError(
             "{name} opens by its own code, {class_name}, and cannot be shown: {reason} Take another model.",
@@ -189,7 +192,7 @@ def _examined(
     _no_answers(found, {**answers, **by_hand})
     if _is_ours(found.raw):
         return own.examine(found.folder, found.raw)
-    if by_transformers.opens(found.raw["model_type"]):
+    if by_transformers.opens(found.raw):
         return by_transformers.examine(found.folder, found.raw)
     return model_folder.examine(found.folder, found.raw)
 
@@ -303,7 +306,7 @@ def _opens_as_said(folder: Folder) -> bool:
     raw = folder.json(CONFIG)
     if not isinstance(raw, dict) or _is_ours(raw):
         return True
-    return "model_type" in raw and (_refused(folder) is None or by_transformers.opens(raw["model_type"]))
+    return "model_type" in raw and (_refused(folder) is None or by_transformers.opens(raw))
 
 
 def _config(folder: Folder) -> dict[str, Any]:

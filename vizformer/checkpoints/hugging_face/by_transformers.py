@@ -6,13 +6,14 @@ up: once with tensors that have shapes and no numbers, which shows what is missi
 those of the file.
 """
 
+import math
 import os
 import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -30,7 +31,13 @@ from vizformer.checkpoints.hugging_face.model_folder import misfit
 from vizformer.checkpoints.hugging_face.said_by_config import said_by
 from vizformer.checkpoints.hugging_face.text_part import INSIDE
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
-from vizformer.checkpoints.recorded.wrapping import MAX_POSITIONS, activation_of, longest_text, marks_of
+from vizformer.checkpoints.recorded.wrapping import (
+    MAX_POSITIONS,
+    activation_of,
+    longest_text,
+    marks_of,
+    rows_read,
+)
 from vizformer.checkpoints.tensors.matching import Found
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import NO_HEAD, Fate, Report, TensorFate
@@ -88,9 +95,9 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
         config = _config(str(raw["model_type"]), said.fields)
         unread = {name: _Unread(name, stored) for name, stored in tensors.items()}
         model, problems = _made(class_name, config, unread)
-        rows = getattr(model.get_input_embeddings(), "num_embeddings", None)
+        rows = rows_read(model)
     problems += [problem for one in unread.values() for problem in one.problems]
-    if model.main_input_name != "input_ids" or not isinstance(rows, int):
+    if model.main_input_name != "input_ids" or not rows:
         raise _refused(
             [N_("{kind} reads {what}, and no token ids", kind=class_name, what=shown(model.main_input_name))]
         )
@@ -108,7 +115,7 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
     report = Report(
         name=folder.name,
         format="transformers",
-        family=class_name,
+        family=re.sub(r"(For[A-Z]\w*|LMHeadModel|Model)$", "", class_name),
         declared=class_name,
         config=None,
         has_head=has_head,
@@ -170,10 +177,10 @@ def _declared_shape(model: Any, tokenizer: Tokenizer, rows: int) -> ModelShape:
     """The sizes as far as they are known before the model has run."""
     config = model.config.get_text_config(decoder=True)
     depths = list(Counter(stack for stack, _ in blocks_of(model).values()).values()) or [1]
-    heads, width = (getattr(config, name, None) for name in ("num_attention_heads", "hidden_size"))
+    heads, width = (_said(config, name) for name in ("num_attention_heads", "hidden_size"))
     heads = heads if isinstance(heads, int) and heads > 0 else 1
-    width = width if isinstance(width, int) else model.get_input_embeddings().embedding_dim
-    heads_say = [getattr(config, name, None) for name in ("qk_head_dim", "head_dim")]
+    width = width if isinstance(width, int) else model.get_input_embeddings().weight.shape[-1]
+    heads_say = [_said(config, name) for name in ("qk_head_dim", "head_dim")]
     head = next((one for one in heads_say if isinstance(one, int)), max(1, width // heads))
     kinds = ["decoder"]
     if model.config.is_encoder_decoder and len(depths) > 1:
@@ -188,12 +195,24 @@ def _declared_shape(model: Any, tokenizer: Tokenizer, rows: int) -> ModelShape:
         cross_heads=(heads,) * behind,
         d_model=width,
         d_head=head,
-        vocab_size=rows,
+        vocab_size=_rows_predicted(model) or rows,
         input_vocab_size=rows,
         max_positions=longest_text(model, None) or MAX_POSITIONS,
         activation=activation_of(model),
         **marks_of(model, None, tokenizer, rows),
     )
+
+
+def _said(config: Any, name: str) -> Any:
+    """A field; None where there is none, or where it is another one in each layer, which is an error there."""
+    with suppress(AttributeError, RuntimeError):
+        return getattr(config, name)
+    return None
+
+
+def _rows_predicted(model: Any) -> int:
+    weight = getattr(model.get_output_embeddings(), "weight", None)
+    return len(weight) if isinstance(weight, Tensor) else 0
 
 
 def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> nn.Module:
@@ -225,6 +244,17 @@ def wrong_numbers(examined: Examined) -> list[Message]:
     ]
 
 
+@contextmanager
+def first_run(examined: Examined) -> Iterator[None]:
+    """Bounds the run of a few tokens that finds out what a model is.
+
+    Raises:
+        CheckpointError: it takes much longer than its weights would.
+    """
+    with _as_refusal(), _Bounds(4 + 1e-9 * examined.report.n_parameters, math.inf):
+        yield
+
+
 def _untied(model: Any) -> list[Message]:
     """Tensors that the class holds to be one, and the file has twice with other numbers."""
     pairs = model.get_expanded_tied_weights_keys(all_submodels=True)
@@ -242,11 +272,18 @@ def _untied(model: Any) -> list[Message]:
 # --- what is made ---
 
 
-def opens(kind: object) -> bool:
-    """Whether models of this type are computed by `transformers`: it is on our list, or the installed one knows it."""
+_TASKS = ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "TEXT_ENCODING")  # of texts
+
+
+def opens(raw: Mapping[str, Any]) -> bool:
+    """Whether `transformers` computes what a config.json says: its type is on our list, or the installed one knows it."""
+    kind, said = raw.get("model_type"), raw.get("architectures")
     if not isinstance(kind, str) or kind in BY_TYPE or kind in INSIDE:
         return False
-    return kind in BECAUSE or (find_spec("transformers") is not None and knows(kind))
+    if kind in BECAUSE:
+        return True
+    declared = said[0] if isinstance(said, list) and said and isinstance(said[0], str) else ""
+    return find_spec("transformers") is not None and (knows(kind) or _of_another_type(kind, declared))
 
 
 def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
@@ -254,6 +291,10 @@ def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
     auto = _library().models.auto.modeling_auto
     said_kind = raw.get("model_type")
     kind = said_kind if isinstance(said_kind, str) else ""
+    said = raw.get("architectures")
+    declared = said[0] if isinstance(said, list) and said and isinstance(said[0], str) else ""
+    if _of_another_type(kind, declared):
+        return declared, True
     with_head = [
         name
         for table in ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "PRETRAINING")
@@ -272,8 +313,6 @@ def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
             kind=shown(said_kind),
             version=_library().__version__,
         )
-    said = raw.get("architectures")
-    declared = said[0] if isinstance(said, list) and said and isinstance(said[0], str) else ""
     if declared in with_head:
         return declared, True
     if declared in without:
@@ -293,11 +332,18 @@ def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
     )
 
 
+def _of_another_type(kind: str, declared: str) -> bool:
+    """Whether a class of texts is that of a type inside another one, such as the decoder of a model that writes music."""
+    tables = (getattr(_library().models.auto.modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in _TASKS)
+    if knows(kind) or not any(declared in _names(found) for table in tables for found in table.values()):
+        return False
+    return getattr(getattr(_library(), declared).config_class, "model_type", None) == kind
+
+
 def knows(kind: str) -> bool:
     """Whether the installed `transformers` has a model of texts of this type."""
     auto = _library().models.auto.modeling_auto
-    tasks = ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "TEXT_ENCODING")
-    return any(kind in getattr(auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in tasks)
+    return any(kind in getattr(auto, f"MODEL_FOR_{task}_MAPPING_NAMES") for task in _TASKS)
 
 
 def _names(found: Any) -> list[str]:
@@ -327,7 +373,7 @@ def _all_names(value: Any) -> Iterator[str]:
 
 def _made(class_name: str, config: Any, tensors: Mapping[str, Any]) -> tuple[Any, list[Message]]:
     """The model, and what is wrong with the tensors that it was handed."""
-    with _as_refusal(tensors), _Bounds(1.5 + 5e-4 * len(tensors)):
+    with _as_refusal(tensors), _Bounds(min(1.5 + 5e-4 * len(tensors), _MOST_SECONDS)):
         model, found = getattr(_library(), class_name).from_pretrained(
             None,
             config=config,
@@ -413,9 +459,9 @@ _MAKERS = {getattr(torch, name) for name in _NAMES.split()}
 class _Bounds(TorchFunctionMode):
     """Bounds what is made by this thread: bytes of tables that are computed, and time."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, most: float = _MOST_BYTES) -> None:
         super().__init__()
-        self.bytes, self.end = 0, time.thread_time() + min(seconds, _MOST_SECONDS)
+        self.bytes, self.most, self.end = 0, most, time.thread_time() + seconds
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -428,8 +474,8 @@ class _Bounds(TorchFunctionMode):
         out = func(*args, **kwargs)
         if func in _MAKERS and not out.is_meta:
             self.bytes += out.nbytes
-        if self.bytes > _MOST_BYTES or time.thread_time() > self.end:
-            raise _TooMuchError
+        if self.bytes > self.most or time.thread_time() > self.end:
+            raise _TooMuchError("more memory or time than a model of these weights takes")
         return out
 
 

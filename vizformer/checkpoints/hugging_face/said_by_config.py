@@ -24,10 +24,16 @@ _LARGEST = 2**31 - 1
 _NO_SIDE = re.compile(
     r"position|length|seq_?len|ctx|theta|base|token|_ids?$|window|seed|period|distance|scale|scaling|max_len"
 )
-_COUNT = re.compile(r"(?:^|_)(?:layers?|blocks?|stages?|depths?|cycles?|groups?|repeats?)(?:_|$)")
+_COUNT = re.compile(r"(?:^|_)(?:layers?|blocks?|stages?|depths?|cycles?|hidden_groups|repeats?)(?:_|$)")
 _NO_COUNT = re.compile(r"size|window|offset|freq|period|norm|dim|width|chunk|type|id$|scale|length")
 # As `transformers` writes numbers that JSON has no word for: {"__float__": "Infinity"}.
 _FLOATS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+# What a text is filled up to a multiple of: as much is computed for the shortest one.
+_FILLED = {
+    re.compile(r"^(\w+_)?chunk_(size|length)$"): 1024,
+    re.compile(r"attention_window|block_(size|length)$"): 4096,
+}
+_LONG = ("attention_chunk_size",)  # a mask alone
 _FACTOR = re.compile(r"factor|ratio|pct|percent|mult|expan")  # what a side is multiplied by
 _MOST_TIMES = 1024
 _MAY_BE_INFINITE = ("time_step_limit", "time_step_max")  # of Mamba's steps, as `transformers` writes them
@@ -55,7 +61,6 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "adapters": (None,),
     "peft_config": (None,),
     "fusion_config": (None, {}),
-    "per_layer_config": (None, {}),
     "transformers_weights": (None,),
     "configuration_files": (None, [], ["config.json"]),
     "backbone": (None,),
@@ -140,8 +145,12 @@ class _Limits:
             return None if value > 0 and name in _MAY_BE_INFINITE else N_("it must be a finite number")
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        counts = _COUNT.search(name) is not None and _NO_COUNT.search(name) is None
-        limit = self.layers if counts else _LARGEST if _NO_SIDE.search(name) else self.side
+        counts, no_side = _COUNT.search(name) is not None, _NO_SIDE.search(name) is not None
+        counts &= not no_side and _NO_COUNT.search(name) is None
+        limit = self.layers if counts else _LARGEST if no_side else self.side
+        filled = [most for words, most in _FILLED.items() if words.search(name) and name not in _LONG]
+        if filled:
+            return None if abs(value) <= filled[0] else _from_to(filled[0])
         if _FACTOR.search(name) is not None:
             return None if abs(value) <= _MOST_TIMES else _from_to(_MOST_TIMES)
         if isinstance(value, float) and not counts:  # a mask's number, a base: no side of a tensor

@@ -1,5 +1,6 @@
 """`vf.wrap`: a module with its tokenizer becomes a checkpoint; what it is is found by running it once."""
 
+import contextlib
 import inspect
 from typing import Any
 
@@ -59,9 +60,7 @@ def wrap(
             "{kind} is no torch.nn.Module: give the model itself, and then its tokenizer.", kind=type(model).__name__
         )
     model.eval()
-    rows = next((one.num_embeddings for one in model.modules() if isinstance(one, nn.Embedding)), 0)
-    if not rows:
-        rows = int(getattr(tokenizer, "vocab_size", 0) or 0)
+    rows = rows_read(model) or int(getattr(tokenizer, "vocab_size", 0) or 0)
     if not rows:
         raise CheckpointError("This model has no nn.Embedding: a model of texts reads token ids by one.")
     reader = as_tokenizer(tokenizer, rows)
@@ -76,6 +75,14 @@ def wrap(
     if not max_positions and not longest_text(model, tokenizer):
         limit = _longest_tried(made, both)
     return _found(made, both, {**marks, "max_positions": limit, "input_vocab_size": rows})
+
+
+def rows_read(model: Any) -> int:
+    """How many token ids a model reads: the rows of the table that it calls its own, else of its first one; 0: not known."""
+    with contextlib.suppress(Exception):  # whatever a stranger's code raises
+        if isinstance(weight := model.get_input_embeddings().weight, torch.Tensor):
+            return len(weight)
+    return next((one.num_embeddings for one in model.modules() if isinstance(one, nn.Embedding)), 0)
 
 
 def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> RecordedCheckpoint:
