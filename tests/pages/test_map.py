@@ -72,23 +72,21 @@ def test_every_part_opens_in_both_languages_with_every_model(
 
 
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
-def test_the_drawing_shows_every_box_with_its_shape_and_count(open_app: Open, model: str) -> None:
+def test_the_table_has_every_box_with_its_shape_and_count(open_app: Open, model: str) -> None:
     app = open_app(PAGE, model=model, text="I have a cat.")
     checkpoint = load(model)
     tokens = checkpoint.trace("I have a cat.").tokens
     n = len(tokens.get("encoder") or tokens["decoder"])
     expected = architecture(checkpoint.model, n, len(tokens["decoder"]) if model == "zh-en" else 0)
-    drawing = next(
-        data for index in range(len(app.get("bidi_component"))) if "drawn" in (data := sent(app, index))
-    )  # (the progress of the course is a component too)
-    drawn = {box["key"]: box for column in drawing["drawn"] for box in column["boxes"]}
-    assert list(drawn) == [box.key for box in expected]
+    [html] = [one.proto.body for one in app.get("html") if "vf-table" in one.proto.body]
+    rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr.*?</tr>", html)[1:]]
     total = 0
-    for box in expected:
-        assert drawn[box.key]["shape"] == f"[{', '.join(map(str, box.output))}]"
-        written = [int(part.replace(",", "")) for part in re.findall(r"[\d,]+", drawn[box.key]["count"])]
+    for box, (__, into, out, count) in zip(expected, rows, strict=True):
+        assert out == f"[{', '.join(map(str, box.output))}]"
+        assert into.count("[") == len(box.inputs)
+        written = [int(part.replace(",", "")) for part in re.findall(r"[\d,]+", count)]
         total += math.prod(written) if written else 0
-    assert total == sum(p.numel() for p in checkpoint.model.parameters())  # what is written on the boxes adds up
+    assert total == sum(p.numel() for p in checkpoint.model.parameters())  # what is written of the boxes adds up
     assert f"{total:,}" in " ".join(caption.value for caption in app.caption)
 
 
@@ -142,14 +140,28 @@ def test_the_feedforward_formula_has_the_biases_and_the_activation_of_the_model(
     assert any(latex.value.strip("$\n") == written for latex in app.latex)
 
 
-def test_a_click_in_the_drawing_changes_the_words_and_the_link(open_app: Open) -> None:
-    app = open_app(PAGE)
-    assert "Self-attention" in [element.value for element in app.subheader]
-    app.session_state["map.drawing"] = {"selected": {"box": "decoder.feedforward"}}
+@pytest.mark.parametrize(
+    ("model", "box", "kind", "title", "key"),
+    [
+        ("zh-en", "feedforward", "decoder", "Feed-forward", "decoder.feedforward"),
+        ("zh-en", "norm", "encoder", "Add & Norm (LayerNorm)", "encoder.attention_norm"),
+        ("zh-en", "", "cross", "Multi-head cross-attention", "decoder.cross"),
+        ("zh-en", "output", "decoder", "Linear (unembedding)", "prediction.unembedding"),
+        ("stories", "norm", "decoder", "Add", "decoder.attention_add"),
+    ],
+)
+def test_what_is_pressed_in_the_picture_is_told(
+    open_app: Open, model: str, box: str, kind: str, title: str, key: str
+) -> None:
+    app = open_app(PAGE, model=model, text="I have a cat.")
+    assert app.subheader[0].value.endswith("ulti-head self-attention")
+    app.session_state["map.drawing"] = {"selected": {"does": "opened", "box": box, "kind": kind, "seq": 1.0}}
     app.run()
     assert not app.exception
-    assert "Feed-forward" in [element.value for element in app.subheader]
-    assert app.query_params["dials"] in ("map.box:decoder.feedforward", ["map.box:decoder.feedforward"])
+    assert title == app.subheader[0].value
+    assert app.query_params["dials"] in (f"map.box:{key}", [f"map.box:{key}"])
+    [data] = [sent(app, i) for i, one in enumerate(app.get("bidi_component")) if "picture" in one.proto.component_name]
+    assert data["reports"]  # it is the first page's picture, and tells the page what was opened
 
 
 def test_the_switch_shows_another_architecture(open_app: Open) -> None:
@@ -158,7 +170,7 @@ def test_the_switch_shows_another_architecture(open_app: Open) -> None:
     app = switch.set_value("decoder-only").run()
     assert not app.exception
     assert app.query_params["model"] in ("stories", ["stories"])
-    assert "Self-attention" in [element.value for element in app.subheader]  # that box is not there
+    assert app.subheader[0].value == "Masked multi-head self-attention"  # that box is not there
 
 
 def test_paths_are_counted_for_the_sentence(open_app: Open) -> None:

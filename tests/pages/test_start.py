@@ -13,7 +13,8 @@ from vizformer.components.whole_model_picture import DOES
 from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start import picture
+from vizformer.web.tools.start.picture import EXAMPLES
+from vizformer.web.widgets.whole_model import picture
 
 PAGE = "pages/learn/start.py"
 
@@ -78,7 +79,7 @@ def test_it_says_what_the_model_does(open_app, model, text, title):
 def test_there_is_one_field_and_examples_that_work(open_app):
     app = open_app()
     assert [one.key for one in app.text_input if one.key == "view.text"] == ["view.text"]
-    for at, (__, model, text) in enumerate(picture.EXAMPLES):
+    for at, (__, model, text) in enumerate(EXAMPLES):
         app = app.button(key=f"start.example.{at}").click().run()
         assert not app.exception
         assert not app.error

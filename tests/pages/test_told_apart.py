@@ -14,8 +14,7 @@ from vizformer.analysis.side_by_side.heads import two_answers
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.tools.generation import computations as generated
 from vizformer.web.tools.side_by_side import computations as beside
-from vizformer.web.tools.start import computations as start
-from vizformer.web.tools.start import picture
+from vizformer.web.widgets.whole_model import picture
 
 CAT = "我有一只猫。"
 LENS, SIDE, IF = "pages/explore/lens.py", "pages/explore/side_by_side.py", "pages/explore/what_if.py"
@@ -71,7 +70,7 @@ def test_among_the_candidates_of_a_step_and_of_a_beam(twins: tuple[Prediction, .
 
 def test_on_the_page_start(monkeypatch: pytest.MonkeyPatch, twins: tuple[Prediction, ...]) -> None:
     about = subject("zh-en", CAT)
-    found = replace(start.numbers(about), candidates=(twins,))
-    monkeypatch.setattr(start, "numbers", lambda _subject: found)
+    found = replace(picture.numbers(about), candidates=(twins,))
+    monkeypatch.setattr(picture, "numbers", lambda *_about: found)
     [row] = picture.drawn(about).candidates
     assert sorted(one.text for one in row) == ["I", "␣I"]

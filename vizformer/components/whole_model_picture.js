@@ -39,6 +39,7 @@ class WholeModelPicture {
   bars = element("div", "vf-whole-bars");
   wrote = false;  // what comes next is the answer to a token that was written
   row = 0;
+  drawing = "";
   /** @type {number | undefined} */ wanted;  // the layer that the server was asked for
   /** @type {(() => BoxPlace) | null} */ place = null;  // of the box that is open
 
@@ -68,7 +69,9 @@ class WholeModelPicture {
     const before = this.data?.made;
     const [was, head] = [this.maps[this.at], this.maps[this.at]?.heads[this.head]];
     Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
-    Object.assign(this, readPicture(data));
+    const drawing = JSON.stringify([data.made, data.lanes, data.words, this.theme.scores[0], this.theme.text]);
+    if (drawing === this.drawing) return;  // what is open stays open
+    Object.assign(this, readPicture(data), { drawing });
     if (before === data.made) {
       const found = sameHead(this.maps, was, head, this.wanted);
       Object.assign(this, found, { wanted: undefined });
@@ -157,6 +160,7 @@ class WholeModelPicture {
         this.place = null;
         this.look(at, i, ...this.strongest(maps, i, this.query));
         this.open_sheet(button);
+        if (this.data.reports) this.tell("opened");
       });
       const across = this.data.lanes.length > 1 ? Math.sqrt(maps.heads.length) : maps.heads.length / DOWN;
       grid.style.setProperty("--across", String(Math.max(2, Math.ceil(across))));
@@ -181,6 +185,7 @@ class WholeModelPicture {
       this.show_box();
       this.open_sheet(button);
       this.inside.zoom(button);
+      if (this.data.reports) this.tell("opened", { box: name, kind: of.kind ?? this.data.lanes[of.lane].stack });
     });
     button.dataset.box = name;
     return button;
@@ -270,7 +275,7 @@ class WholeModelPicture {
     drawWritten(this.written, this.data, this.row, row, this.send ? () => this.tell("own") : null);
   }
 
-  /** @param {string} does @param {Record<string, number>} [more] */
+  /** @param {string} does @param {Record<string, number | string>} [more] */
   tell(does, more = {}) {
     const { kind, layer, heads } = this.maps[this.at];
     this.wrote = does === "write";

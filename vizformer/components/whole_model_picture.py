@@ -24,7 +24,7 @@ ENGLISH: Mapping[str, str] = words_of(__file__)
 
 _COMPONENT = _mount.Component("whole_model_picture", ENGLISH)
 
-DOES = ("write", "own", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
+DOES = ("opened", "write", "own", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
 """What a press may ask of the page: to write a token, to let the model write again, to draw a layer or all heads of one, or
 to show more elsewhere."""
 
@@ -85,6 +85,7 @@ class Picture:
     `candidates`: of each row of the last lane; `written`: what each row but the first of the last lane has written, `own`
         whether the model chose it.
     `look`: among all maps of all lanes the one that is enlarged at first, head, query and key.
+    `reports`: whether a page hears which box was opened, or which head was chosen.
     `addresses`: by kind, where a browser asks for queries and keys (`payload.HeadsPayload.address`).
     `positions`: how the model is told of places; `norm` and `norm_order` as in its options.
     """
@@ -98,6 +99,7 @@ class Picture:
     norm: str = "layer_norm"
     norm_order: str = "post"
     own: bool = True
+    reports: bool = False
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,7 +123,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Press:
-    """What a page has to answer: one of `DOES`, and where: kind, layer, head, query; or row and token id to write."""
+    """What a page has to answer: one of `DOES`, and where: kind, layer, head, query; or row and token id to write.
+
+    `box`: which was opened, one of the rest of `DOES`; "" for a head.
+    """
 
     does: str
     kind: str = ""
@@ -130,6 +135,7 @@ class Press:
     query: int = 0
     row: int = 0
     token: int = 0
+    box: str = ""
 
 
 def mount(picture: Picture, *, key: str) -> None:
@@ -163,7 +169,8 @@ def _pressed(report: object) -> tuple[Press | None, object]:
     if report.get("does") not in DOES or report.get("kind", "") not in ("", "encoder", "decoder", "cross"):
         return None, None
     numbers = {name: count(report.get(name)) or 0 for name in ("layer", "head", "query", "row", "token")}
-    return Press(report["does"], report.get("kind", ""), **numbers), report["seq"]
+    box = report.get("box", "") if report.get("box") in DOES else ""
+    return Press(report["does"], report.get("kind", ""), **numbers, box=box), report["seq"]
 
 
 def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
@@ -197,6 +204,7 @@ def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
         "candidates": [[[c.text, c.id, c.probability, c.special] for c in row] for row in picture.candidates],
         "written": list(picture.written),
         "own": picture.own,
+        "reports": picture.reports,
         "look": list(picture.look),
         "score": float(every[picture.look[0]].scores[picture.look[1:]]),  # what alone a cover has of the scores
         "positions": picture.positions,

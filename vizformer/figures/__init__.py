@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vizformer.figures.bars import next_token_bars
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
-    from vizformer.figures.drawing import model_drawing
     from vizformer.figures.embeddings import norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
     from vizformer.figures.head_report import (

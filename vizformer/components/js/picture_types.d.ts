@@ -80,6 +80,7 @@ export interface SentPicture extends Sent<null> {
   written: string[];
   /** Whether the model chose what is written. */
   own: boolean;
+  reports: boolean;
   look: [number, number, number, number];
   /** That of `look`, where the others are not sent. */
   score: number;

@@ -33,7 +33,7 @@ _COLOURS = {
 }
 _PRESSED = re.compile(  # words that stand there only after a press
     "vector_|in_|row_of|terms|(same|other)_row|which_number|.*_(is|are)$|norm_|(layer|rms)_norm"
-    "|way$|back$|fetching|not_come|no_operands|products|which$|and_bias|holds|differs"
+    "|way$|own$|back$|which_layer|output_here|lane_alone|fetching|not_come|no_operands|products|which$|and_bias|holds|differs"
 )
 _COMMENT = re.compile(r"//.*|/\*((?!\*/).)*\*/")  # a line of nothing else
 _made: dict[str, str] = {}
@@ -61,7 +61,15 @@ def content(sent: Any) -> str:
         if blob is not None:
             column = pa.ipc.open_stream(blob.data).read_all()[0].to_numpy()
             data[name], types[name] = base64.b64encode(column.tobytes()).decode("ascii"), column.dtype.name
-    for name in ("key", "version", "selected", "addresses", "scores", "totals"):  # (nothing of it can be pressed)
+    for name in (
+        "key",
+        "version",
+        "selected",
+        "addresses",
+        "scores",
+        "totals",
+        "reports",
+    ):  # (nothing of it can be pressed)
         data.pop(name, None)
     row = data["look"][2]  # (the others are seen after a press)
     data["candidates"] = [one if at == row else [] for at, one in enumerate(data["candidates"])]

@@ -16,7 +16,7 @@ from vizformer.text.scripts import HAN, LATIN, script
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import state
-from vizformer.web.link.beginnings import CHINESE, in_language
+from vizformer.web.link.beginnings import CHINESE, ENGLISH, in_language
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _, language, show_note
 from vizformer.web.words.plain_text import quoted
@@ -68,7 +68,8 @@ GLOSSES: Mapping[str, str] = {
     "毯": "rug",
     "上": "on",
 }
-"""What the Chinese tokens mean of the sentences that the first page proposes, and of their translations."""
+"""What the Chinese tokens mean of the sentences that are proposed, and of their translations."""
+PROPOSED = (CHINESE.text, ENGLISH.text, "The cat sat on the mat.", "我爱北京的春天。")
 CARD = 20_000  # characters of a card that are looked at
 
 

@@ -1,15 +1,15 @@
-"""A laboratory of the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
+"""A laboratory of the lesson The map: the whole model at work, its boxes with live shapes, and what the chosen box is."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
-from vizformer import figures
 from vizformer.analysis.costs import model_boxes
 from vizformer.analysis.costs.model_boxes import Box
-from vizformer.components import architecture
+from vizformer.components import table
+from vizformer.components.table import Row
+from vizformer.components.whole_model_picture import Press
 from vizformer.config import ModelConfig
-from vizformer.figures.tables import Table
 from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.catalogue.bounded_cache import cached
@@ -20,8 +20,8 @@ from vizformer.web.lessons.map.box_formulas import formula
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.whole_model import picture
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _, show_note, translate
 
@@ -29,35 +29,44 @@ lab = Laboratory("map", "drawing", wide=True)
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
 ARCHITECTURES = ("encoder-decoder", "decoder-only", "encoder-only")
 _LAYER = (sitemap.BLOCK, sitemap.LAYER)
-BOXES: dict[str, tuple[str, tuple[Entry, ...]]] = {
-    "tokens": ("plain", (sitemap.TOKENS,)),
-    "embedding": ("table", (sitemap.TOKENS,)),
-    "segments": ("table", (sitemap.TOKENS,)),
-    "projection": ("table", (sitemap.TOKENS,)),
-    "positions": ("table", (sitemap.POSITIONS,)),
-    "norm": ("norm", _LAYER),
-    "attention": ("attention", (sitemap.QKV, sitemap.HEADS)),
-    "cross": ("attention", (sitemap.QKV, sitemap.CROSS)),
-    "mask": ("attention", (sitemap.QKV, sitemap.MASKS)),
-    "rotation": ("attention", (sitemap.QKV, sitemap.POSITIONS)),
-    "alibi": ("attention", (sitemap.HEADS, sitemap.POSITIONS)),
-    "relative": ("attention", (sitemap.HEADS, sitemap.POSITIONS)),
-    "disentangled": ("attention", (sitemap.QKV, sitemap.POSITIONS, sitemap.LAYER)),
-    "feedforward": ("feedforward", _LAYER),
-    "layer_input": ("feedforward", _LAYER),
-    "split": ("table", _LAYER),
-    "predict": ("norm", (sitemap.LAYER,)),
-    "laurel": ("feedforward", (sitemap.LAYER,)),
-    "correct": ("norm", (sitemap.LAYER,)),
-    "merge": ("table", (sitemap.LAYER,)),
-    "add": ("norm", _LAYER),
-    "add_norm": ("norm", _LAYER),
-    "transform": ("feedforward", _LAYER),
-    "unembedding": ("table", (sitemap.LAYER,)),
-    "logit_bias": ("table", (sitemap.LAYER,)),
-    "softmax": ("plain", (sitemap.QKV, sitemap.GENERATION)),
+BOXES: dict[str, tuple[Entry, ...]] = {
+    "tokens": (sitemap.TOKENS,),
+    "embedding": (sitemap.TOKENS,),
+    "segments": (sitemap.TOKENS,),
+    "projection": (sitemap.TOKENS,),
+    "positions": (sitemap.POSITIONS,),
+    "norm": _LAYER,
+    "attention": (sitemap.QKV, sitemap.HEADS),
+    "cross": (sitemap.QKV, sitemap.CROSS),
+    "mask": (sitemap.QKV, sitemap.MASKS),
+    "rotation": (sitemap.QKV, sitemap.POSITIONS),
+    "alibi": (sitemap.HEADS, sitemap.POSITIONS),
+    "relative": (sitemap.HEADS, sitemap.POSITIONS),
+    "disentangled": (sitemap.QKV, sitemap.POSITIONS, sitemap.LAYER),
+    "feedforward": _LAYER,
+    "layer_input": _LAYER,
+    "split": _LAYER,
+    "predict": (sitemap.LAYER,),
+    "laurel": (sitemap.LAYER,),
+    "correct": (sitemap.LAYER,),
+    "merge": (sitemap.LAYER,),
+    "add": _LAYER,
+    "add_norm": _LAYER,
+    "transform": _LAYER,
+    "unembedding": (sitemap.LAYER,),
+    "logit_bias": (sitemap.LAYER,),
+    "softmax": (sitemap.QKV, sitemap.GENERATION),
 }
-"""Kind of box -> its colour, and the lessons and pages that take it apart."""
+"""Kind of box -> the lessons and pages that take it apart."""
+PRESSED: dict[str, tuple[str, ...]] = {
+    "": ("attention",),
+    "embedding": ("embedding",),
+    "positions": ("positions",),
+    "norm": ("add_norm", "add", "norm"),
+    "feedforward": ("feedforward",),
+    "output": ("unembedding",),
+}
+"""Box of the picture ("": a head) -> the kind of box that it is; the first that the model has."""
 ASKED = {
     "tables": ("tokens", "embedding", "positions", "segments", "unembedding"),
     "attentions": ("attention", "cross"),
@@ -84,33 +93,51 @@ def draw(subject: Subject) -> None:
     with st.container(horizontal=True, vertical_alignment="top"):  # one line: the whole drawing is to be seen below it
         _switch()
         lesson.ask(share(subject), folded=True)  # first: the boxes below give it away
+    press = picture.draw(subject, key=_DRAWING, reports=True)
+    picture.draw_away(subject, key=_DRAWING)
     config, (n, target) = subject.config, lengths(subject)
     found = {box.key: box for box in boxes(subject.model, n, target)}
     default = next(box.key for box in found.values() if box.kind == "attention")
-    now = lesson.value("map.box", default, found.keys())
-    sizes = {box.key: box.parameters for box in found.values()}
-    total = sum(sizes.values())
-    drawn = columns([*found.values()], config)
+    if press is not None and (pressed := _pressed(press, [*found.values()])) is not None:
+        lesson.change("map.box", pressed, default)
     left, right = st.columns([3, 2], gap="large")
+    total = sum(box.parameters for box in found.values())
     with left:
-        chosen = architecture.mount(drawn, selected=now, key=_DRAWING)
-        picture = Picture(
-            "model",
-            caption(),
-            lambda: figures.model_drawing(drawn, sizes, parameters_title=lab.text("columns.parameters")),
-            page=lambda: architecture.to_html(drawn, selected=now),
-            told=lambda: _told([*found.values()], config),
-        )
-        take_away(picture, key=_DRAWING)
+        names = {key: _named(box, config, several=bool(target)) for key, box in found.items()}
+        now = lab.box("box", names, default)
+        columns = lab.columns("box", "into", "out", "parameters")
+        rows = [
+            Row(
+                names[key],
+                ", ".join(map(shape, box.inputs)),
+                shape(box.output),
+                _count(box),
+                kind="marked" if key == now else "",
+            )
+            for key, box in found.items()
+        ]
+        st.html(table.style() + table.to_html(columns, rows))
         form = "both" if target else "one"
         lab.note("all", form=form, tokens=counts.tokens(n), written=target, total=total)
         if not any(box.section == "prediction" for box in found.values()):
             lab.note("headless")
-    if chosen is not None and chosen != now:
-        lesson.change("map.box", chosen, default)
-        now = chosen
     with right:
         _detail(subject, found[now], total)
+
+
+def _pressed(press: Press, found: Sequence[Box]) -> str | None:
+    """The key of the box that was pressed in the picture; None where the model has none of its kind."""
+    kinds = ("cross",) if press.kind == "cross" and not press.box else PRESSED.get(press.box, ())
+    stack = "prediction" if press.box == "output" else "encoder" if press.kind == "encoder" else "decoder"
+    keys = [box.key for kind in kinds for box in found if box.kind == kind and box.section == stack]
+    return keys[0] if keys else None
+
+
+def _named(box: Box, config: ModelConfig, *, several: bool) -> str:
+    """A box by its name and, where there are two stacks, the stack that it is in."""
+    if not several or box.section == "prediction":
+        return title(box, config)
+    return lab.text("named", stack=lab.text(f"stacks.{box.section}"), box=title(box, config))
 
 
 @lab.asks("share")
@@ -158,7 +185,7 @@ def _take(first: dict[str, ModelRef]) -> None:
 
 
 def title(box: Box, config: ModelConfig) -> str:
-    forms = {"mask": box.section}
+    forms = {"mask": box.section, "attention": box.section}
     norm = "rms" if config.norm == "rms_norm" else "layer"
     return lab.text(f"boxes.{box.kind}.title", form=forms.get(box.kind, norm))
 
@@ -217,7 +244,7 @@ def _mask(config: ModelConfig) -> str:
 def leads_to(box: Box, config: ModelConfig) -> tuple[Entry, ...]:
     if box.kind == "softmax" and config.architecture == "encoder-only":
         return sitemap.QKV, sitemap.BLANKS
-    return BOXES[box.kind][1]
+    return BOXES[box.kind]
 
 
 def shape(dims: Sequence[int]) -> str:
@@ -229,53 +256,6 @@ def _count(box: Box) -> str:
     if box.shared or not box.copy:
         return lab.text("shared") if box.shared else ""
     return f"{box.copies} × {box.copy:,}" if box.copies > 1 else f"{box.copy:,}"
-
-
-def columns(boxes: Sequence[Box], config: ModelConfig) -> list[architecture.Column]:
-    """The drawing: a column for each stack; the prediction belongs to the last one."""
-    sections = list(dict.fromkeys(box.section for box in boxes if box.section != "prediction"))
-    found: list[architecture.Column] = []
-    memory = [box.key for box in boxes if box.section == "encoder"][-1:] if len(sections) == 2 else []
-    for section in sections:
-        last = section == sections[-1]
-        own = [box for box in boxes if box.section == section or (last and box.section == "prediction")]
-        layers = max(box.copies for box in own)
-        found.append(
-            {
-                "title": lab.text(f"stacks.{section}"),
-                "frame": lab.text("frame", form="many" if layers > 1 else "one", layers=layers),
-                "boxes": [_drawn(box, config, memory) for box in own],
-            }
-        )
-    return found
-
-
-def _drawn(box: Box, config: ModelConfig, memory: Sequence[str]) -> architecture.Box:
-    return {
-        "key": box.key,
-        "kind": BOXES[box.kind][0],
-        "title": title(box, config),
-        "shape": shape(box.output),
-        "count": _count(box),
-        "note": lab.text("note", title=title(box, config), about=about(box, config)),
-        "framed": box.repeated,
-        "inside": box.inside,
-        "skip": box.skip,
-        "fed_by": box.fed_by,
-        "source": memory[0] if memory and box.kind == "cross" else "",
-    }
-
-
-def _told(boxes: Sequence[Box], config: ModelConfig) -> tuple[str, Table]:
-    """The box with most parameters in a sentence, and all boxes as a table."""
-    largest = max(boxes, key=lambda box: box.parameters)
-    said = lab.text("told", n=len(boxes), box=title(largest, config), count=largest.parameters)
-    rows = [
-        (index, title(box, config), ", ".join(map(shape, box.inputs)), shape(box.output), box.parameters)
-        for index, box in enumerate(boxes)
-    ]
-    names = lab.columns("number", "box", "into", "out", "parameters")
-    return said, Table(tuple(names), rows, len(rows))
 
 
 # --- the chosen box ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.tools.start.picture import draw_away
+from vizformer.web.widgets.whole_model.picture import draw_away
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
 

@@ -1,32 +1,19 @@
-"""The whole model as one picture, live for the typed sentence: the first page."""
-
-from math import isfinite
-from typing import Any
+"""What stands over the picture of the first page: its heading, and sentences that work."""
 
 import streamlit as st
 
-from vizformer.analysis import Kind
-from vizformer.analysis.attribution.picture_numbers import Attention, ForwardPicture
-from vizformer.components import whole_model_picture
-from vizformer.components.whole_model_picture import Candidate, Lane, Maps, Picture, Press
-from vizformer.config import ModelConfig
-from vizformer.figures.tables import Cell, Table
 from vizformer.messages import N_, Message
-from vizformer.web.catalogue import head_files
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import bar, head_routes, sitemap
-from vizformer.web.frame.sitemap import START, Entry
+from vizformer.web.frame import bar
+from vizformer.web.frame.sitemap import START
 from vizformer.web.link import state
-from vizformer.web.link.beginnings import CONTINUED, TEXTS
+from vizformer.web.link.beginnings import CONTINUED
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.tools.start import computations
-from vizformer.web.widgets import downloads, head_downloads, source_language
-from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.whole_model.beside import positions_part
-from vizformer.web.words import labels
+from vizformer.web.widgets.whole_model import picture
+from vizformer.web.widgets.whole_model.picture import WRITTEN
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import translate
 
 HEADINGS: dict[str, Message] = {
     "encoder-decoder": START.heading,
@@ -39,7 +26,6 @@ EXAMPLES: tuple[tuple[Message | None, ModelRef, str], ...] = (
     (N_("Continue an English text"), CONTINUED.model, CONTINUED.text),
 )
 """Sentences that work: what the button says (None: the sentence itself), the model, and the sentence."""
-_WRITTEN, _MORE = "start.written", "start.more"
 
 
 def draw_examples() -> None:
@@ -54,7 +40,7 @@ def _open(model: ModelRef, text: str) -> None:
 def forget_written() -> None:
     """What was written token by token goes with its sentence, not with the next one."""
     view = state.view()
-    text, target = st.session_state.get(_WRITTEN, ("", ""))
+    text, target = st.session_state.get(WRITTEN, ("", ""))
     if target and view.target == target and view.text != text:
         state.update(target="")
 
@@ -66,168 +52,4 @@ def draw_heading(subject: Subject | None) -> None:
 @st.fragment
 @guarded()
 def draw_picture(subject: Subject) -> None:
-    press = whole_model_picture.pressed("picture")
-    if press is not None and press.does in ("layer", "all"):
-        _draw_more(press, subject)
-    elif press is not None and press.does == "own":
-        state.update(target="")
-        st.rerun()
-    elif press is not None and press.does == "write":
-        view = state.update(**written(subject, press.row, press.token))
-        st.session_state[_WRITTEN] = view.text, view.target
-        st.rerun()
-    elif press is not None:
-        entry, changes = leads_to(press, subject)
-        state.update(**changes)
-        st.switch_page(entry.file)
-    whole_model_picture.mount(drawn(subject, *_more(subject)), key="picture")
-
-
-def _draw_more(press: Press, subject: Subject) -> None:
-    """Keeps which layer, and of which attention all heads, the reader has asked for of this model."""
-    layer, whole = _more(subject)
-    found = (press.layer, whole) if press.does == "layer" else (layer, (press.kind, press.layer))
-    st.session_state[_MORE] = subject.model, found
-
-
-def _more(subject: Subject) -> tuple[int, tuple[Kind, int] | None]:
-    model, found = st.session_state.get(_MORE, (None, (0, None)))
-    return found if model == subject.model else (0, None)
-
-
-@st.fragment
-@guarded()
-def draw_away(subject: Subject) -> None:
-    """The picture to be taken away, its numbers as a table, and the map of its head."""
-    look = computations.numbers(subject).look
-    one = _every(subject)[look.attention]
-    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(one.kind))
-    take_away(
-        downloads.Picture(
-            "model",
-            downloads.caption(),
-            page=lambda: whole_model_picture.to_html(drawn(subject)),
-            told=lambda: told(subject),
-        ),
-        head_downloads.one_head(subject, one.kind, one.layer, one.heads[look.head], queries, keys),
-        key="picture",
-    )
-
-
-def told(subject: Subject) -> tuple[str, Table]:
-    """What the picture begins with, in a sentence; its row of weights, and the tokens that may follow, as a table."""
-    found = computations.numbers(subject)
-    one, (__, head, query, key) = _every(subject)[found.look.attention], _look(found)
-    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(one.kind))
-    name, weight, probability = labels.kind_label(one.kind), _("weight"), _("probability")
-    rows: list[tuple[Cell, ...]] = [
-        (name, f"{queries[query]} → {keys[j]}", weight, float(value))
-        for j, value in enumerate(one.weights[head, query])
-        if not one.reasons[query, j]
-    ]
-    rows += [
-        (queries[i], c.token.text, probability, float(c.probability))
-        for i, row in enumerate(found.candidates)
-        for c in row
-    ]
-    said = _(
-        "In head {head} of layer {layer} ({kind}), “{query}” attends to “{key}” with weight {weight}.",
-        head=one.heads[head],
-        layer=one.layer,
-        kind=name,
-        query=queries[query],
-        key=keys[key],
-        weight=f"{one.weights[head, query, key]:.3f}",
-    )
-    return said, Table((_("row"), _("token"), _("what"), _("value")), rows, len(rows))
-
-
-def _every(subject: Subject) -> list[Attention]:
-    return [one for lane in computations.numbers(subject).lanes for one in lane.attention]
-
-
-def _look(found: ForwardPicture) -> tuple[int, int, int, int]:
-    return found.look.attention, found.look.head, found.look.query, found.look.key
-
-
-def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = None) -> Picture:
-    """What the component draws."""
-    found, config = computations.numbers(subject, layer, whole), subject.config
-    kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
-    base = head_routes.base()
-    proposed = not subject.target and subject.text in (*TEXTS, *(text for *__, text in EXAMPLES))
-    return Picture(
-        lanes=[
-            Lane(
-                lane.stack,
-                labels.texts(lane.tokens),
-                lane.count,
-                lane.layers,
-                lane.embedded,
-                lane.added,
-                [_maps(one) for one in lane.attention],
-                source_language.glosses(labels.texts(lane.tokens)) if proposed else [],
-            )
-            for lane in found.lanes
-        ],
-        candidates=[
-            [
-                Candidate(name, c.token.id, c.probability if isfinite(c.probability) else 0.0, c.token.special)
-                for c, name in zip(row, labels.told_apart([c.token for c in row]), strict=True)
-            ]
-            for row in found.candidates
-        ],
-        written=found.written,
-        look=_look(found),
-        name=repr(subject),
-        positions=labels.places(config),
-        norm=config.norm,
-        norm_order=config.norm_order,
-        own=not subject.target,
-        addresses={kind: head_files.packed(subject, kind, "none", base).address or "" for kind in kinds},
-    )
-
-
-def _maps(one: Attention) -> Maps:
-    return Maps(
-        one.kind,
-        one.layer,
-        one.heads,
-        one.n_heads,
-        one.scale,
-        one.plain,
-        one.weights,
-        one.scores,
-        one.reasons,
-        one.totals,
-        [None if rest is None else (rest.key, round(rest.share, 2)) for rest in one.rests],
-    )
-
-
-def written(subject: Subject, row: int, token: int) -> dict[str, str]:
-    """What the view becomes when the token is written after the row, or in its place where a blank is filled."""
-    decode = subject.checkpoint.tokenizer.decode
-    config, tokens = subject.config, subject.trace.tokens
-    if config.architecture == "encoder-only":
-        gap = subject.tokens[min(row, len(subject.tokens) - 1)]
-        return {"text": f"{subject.text[: gap.start]}{decode([token]).strip()}{subject.text[gap.end :]}"}
-    ids = [one.id for one in tokens["decoder"][: row + 1]]
-    text = decode([*ids, token]).strip()
-    return {"target" if config.architecture == "encoder-decoder" else "text": text}
-
-
-def leads_to(press: Press, subject: Subject) -> tuple[Entry, dict[str, Any]]:
-    """The page that takes further what was pressed, and what it is to show: the same layer, head and query."""
-    config: ModelConfig = subject.config
-    looked = {"kind": press.kind, "layer": press.layer, "head": press.head, "query": press.query}
-    pages: dict[str, tuple[Entry, dict[str, Any]]] = {
-        "heads": (sitemap.ATTENTION, looked),
-        "embedding": (sitemap.TOKENS, {"part": "lookup"}),
-        "positions": (sitemap.POSITIONS, {"part": positions_part(config)}),
-        "norm": (sitemap.BLOCK, {"part": "stream"}),
-        "feedforward": (sitemap.BLOCK, {"part": ""}),
-        "output": (sitemap.BLANKS, {})
-        if config.architecture == "encoder-only"
-        else (sitemap.DECODING, {"part": "ways"}),
-    }
-    return pages[press.does]
+    picture.draw(subject)

@@ -37,7 +37,7 @@ PLACES: Mapping[str, str] = {
     **{"positions": "places", "qkv": "query", "qkv/scale": "softmax", "heads": "heads", "masks": "mask"},
     **{"block": "layer", "block/count": "", "cross": "cross", "decoding": "writing", "decoding/cache": "mask"},
     **{"training": "", "training/loss": "loss", "training/smoothing": "loss", "training/sharing": "rows"},
-    **{"map": "", "map/drawing": "machine", "costs": "", "costs/flash": "softmax", "costs/linear": "softmax"},
+    **{"map": "", "costs": "", "costs/flash": "softmax", "costs/linear": "softmax"},
     **{
         "costs/sparse": "softmax",
     },
@@ -46,6 +46,7 @@ PLACES: Mapping[str, str] = {
     **{"mixers": "softmax", "mixers/latent": "query"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
+_DRAWN = "map/drawing"  # the part that is the drawing
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
 _NETWORK = (
     *("self.add", "self.mean", "self.variance", "self.norm", "laurel.way", "laurel.sum"),
@@ -129,6 +130,8 @@ def _inside_text(subject: Subject, code: str, here: str) -> str:
 
 @laboratory
 def draw_beside(subject: Subject, lesson: str, part: str) -> None:
+    if f"{lesson}/{part}" == _DRAWN:
+        return
     if not subject.checkpoint.is_own:  # the laboratory says why
         return
     here, code = PLACES.get(f"{lesson}/{part}", PLACES[lesson]), language()
