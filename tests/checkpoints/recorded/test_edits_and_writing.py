@@ -152,7 +152,9 @@ def test_a_model_that_hands_back_its_last_row_alone_writes():
 
     full, last = vf.wrap(GPT(), Letters()), vf.wrap(Last(), Letters())
     assert last.generate("a cat", max_new=5).ids == full.generate("a cat", max_new=5).ids
-    assert last.trace("a cat").has_no_logits
+    edit = Edit(patches=(Patch("decoder.1.self.z", (2,), 0.0),))
+    for one in (None, edit):
+        assert_close(last.trace("a cat", edit=one).logits, full.trace("a cat", edit=one).logits, rtol=0, atol=1e-5)
     assert last.shape.vocab_size == V
 
 

@@ -70,10 +70,10 @@ class Choice:
 def choices(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[Choice, ...]:
     """For every row of the decoder, what it chooses: argmax_t logits[i, t], and the token i + 1 of the text.
 
-    Empty where nothing is chosen: a model without a decoder.
+    Empty where nothing is chosen: a model without a decoder, or a recorded one without logits.
     """
     tokens = trace.tokens.get("decoder", ())
-    if not checkpoint.shape.decoder_heads or not tokens:
+    if not checkpoint.shape.decoder_heads or not tokens or trace.has_no_logits:
         return ()
     own = checkpoint.tokenizer.tokens(writable(checkpoint, trace.logits).argmax(-1).tolist())
     return tuple(Choice(tokens[i + 1] if i + 1 < len(tokens) else best, best) for i, best in enumerate(own))

@@ -27,6 +27,9 @@ from vizformer.text import Tokenizer
 _DRAWN = 1000  # ids of which the texts of the checks consist
 
 
+MOST_PREFIXES = 128  # runs for the logits of a text, of a model that hands back its last row alone
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedCheckpoint(AnyCheckpoint):
     """What `vf.wrap` hands back.
@@ -196,18 +199,29 @@ class RecordedCheckpoint(AnyCheckpoint):
         recorded = self.recorded(*given, edits=edits, heard=self._heard(heard))
         labels = [[token.text for token in tokens] for tokens in read.values()]
         trace: Trace = recorded.with_tokens(*labels).as_trace()
-        n = len(list(read.values())[-1])
-        trace = replace(trace, tokens=read, assumed=self.assumed, edit=edit, _logits=self._logits(recorded.output, n))
+        logits = self._logits(recorded.output, given, edit)
+        trace = replace(trace, tokens=read, assumed=self.assumed, edit=edit, _logits=logits)
         if edit is None:
             return trace
         edit.check(trace.editable())
         return trace.with_records({site: edited(trace[site], edit, site) for site in trace.sites})
 
-    def _logits(self, out: Any, n: int) -> Tensor | None:
-        """The logits of n tokens; None of a model that hands back none, or those of the last one alone."""
+    def _logits(self, out: Any, given: Sequence[Tensor], edit: Edit | None) -> Tensor | None:
+        """The logits of all tokens; None of a model that hands back none.
+
+        Of a decoder that hands back its last row alone (nanoGPT) each row is that of the text as far as it goes; None where
+        that would be too many runs.
+        """
         found, _ = answer_of(out)
-        rows = None if found is None or not self.predicts else rows_of(found.detach())
-        return rows if rows is not None and len(rows) == n else None
+        rows, n = None if found is None or not self.predicts else rows_of(found.detach()), given[-1].shape[1]
+        if rows is None or len(rows) == n:
+            return rows
+        if len(rows) != 1 or not self.shape.decoder_heads or n > MOST_PREFIXES:
+            return None
+        prompt, ids = given[0][0].tolist() if len(given) > 1 else None, given[-1][0].tolist()
+        with torch.no_grad():
+            before = [answer_of(self._full(prompt, edit, ids[:end]))[0] for end in range(1, n)]
+        return torch.cat([found for one in before if one is not None and (found := rows_of(one)) is not None] + [rows])
 
     def stream(
         self,

@@ -1,0 +1,60 @@
+"""Attention with code of every kind: sinks, no scores, the last row of logits alone, two stacks; what needs more says so."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.components.test_mount import sent
+from tests.pages.conftest import Open
+from tests.pages.reading import said
+from tests.recorded_code import named
+from vizformer.web.catalogue import named_code
+from vizformer.web.link.model_ref import ModelRef
+
+ATTENTION = "pages/explore/attention.py"
+HEAD = """from tests.checkpoints.recorded.test_wrap import Letters, words
+from tests.recorder.hand_written import GPT, KINDS
+from tests.recorder.tiny_types import made
+
+class Last(GPT):
+    def forward(self, ids):
+        return super().forward(ids)[:, [-1]], None
+
+def small(model):
+    for block in model.h:
+        block.attn.wq.weight.data *= 0.1
+        block.attn.wq.bias.data *= 0.1
+    return model
+
+"""
+CODE = {
+    "sinks": ('GPT(KINDS["Sinks"]), Letters()', "a cat", ("weights", "scores")),
+    "unscored": ('small(GPT(KINDS["ReluAttention"])), Letters()', "a cat", ("weights",)),
+    "last": ("Last(), Letters()", "a cat", ("weights", "scores")),
+    "bert": ('made("bert"), words(61)', "w7 w8 w9", ("weights", "scores")),
+    "t5": ('made("t5"), words(61)', "w7 w8 w9", ("weights", "scores")),
+}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_code_of_a_kind_is_drawn_on_attention(
+    open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    made, text, numbers = CODE[name]
+    file = tmp_path / f"code_{name}.py"
+    file.write_text(f"{HEAD}def load():\n    return {made}\n", encoding="utf-8")
+    with named(monkeypatch, file):
+        app = open_app(ATTENTION, model=f"code/code_{name}", text=text)
+        assert not app.exception
+        assert not app.error, [one.value for one in app.error]
+        drawn = sent(app)
+        assert len(drawn["key_tokens"]) == (len(text.split()) if text[0] == "w" else len(text))
+        assert (drawn.get("scores") is not None) == ("scores" in numbers)
+        assert "its row" in said(app)
+        loaded = named_code.checkpoint(ModelRef.parse(f"code/code_{name}"))
+        if hasattr(loaded.module, "maps"):  # of what is written by hand, which keeps what it multiplied its values by
+            loaded.module(loaded.tensor(loaded.encode(text)))
+            maps = torch.stack([one[0] for one in loaded.module.maps]).detach().numpy()
+            assert np.abs(drawn["weights"].reshape(maps.shape) - maps).max() < 1e-6
