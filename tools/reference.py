@@ -90,6 +90,42 @@ def pages() -> Iterator[str]:
         yield row(entry.title, f"`/{'' if entry is sitemap.HOME else url}`", entry.summary)
 
 
+BY_WEIGHTS = "no: it shows every weight by its role, and offers the bundled model of the same architecture"
+RECORDED = {
+    "attention": "yes; the split of a score into its writers and the matrices of a head need weights by role",
+    "generation": "yes, with the bytes of a cache; multiplications are not counted",
+    "blanks": "yes",
+    "lens": BY_WEIGHTS,
+    "what_if": "heads taken out, tokens replaced, patches and prompt sets measured; sublayers, estimates by a gradient and "
+    "circuits need weights by role",
+    "side_by_side": "heads, streams and answers; weights are not compared",
+    "open": "yes",
+    "report": "modules, parameters, the attention that was found, the checks",
+    "head_report": "yes; copying and direct effects on the logits need weights by role",
+    "start": BY_WEIGHTS,
+    "path": BY_WEIGHTS,
+    "layer": "the operations of its own code in the place of our steps, each with its line, numbers and proof",
+    "compare": BY_WEIGHTS,
+    **dict.fromkeys(
+        ("map", "tokens", "heads", "masks", "positions", "block", "cross", "decoding", "training"), BY_WEIGHTS
+    ),
+    "qkv": "step by step the operations of its own code; the parts that need weights by role offer the bundled model",
+    **dict.fromkeys(("costs", "mixers"), "the parts that need no weights; the others offer the bundled model"),
+}
+"""What pages show of recorded code (`vf.wrap`, `--model`); those that are not named show no model, or only their own."""
+
+
+def kinds_of_models() -> Iterator[str]:
+    """What every page shows of a bundled model or a converted one, and of recorded code."""
+    from vizformer.web.frame import sitemap
+
+    assert set(sitemap.PAGES) > set(RECORDED)
+    yield table("page", "bundled", "converted", "recorded")
+    for url, entry in sitemap.PAGES.items():
+        if url in RECORDED:
+            yield row(entry.title, "yes", "yes", RECORDED[url])
+
+
 def options() -> Iterator[str]:
     """Every option of `ModelConfig`, station by station."""
     from vizformer.config import ModelConfig
@@ -146,6 +182,7 @@ def written() -> str:
         "Commands": commands,
         "Environment variables": variables,
         "Pages": pages,
+        "Pages and kinds of models": kinds_of_models,
         "Options of a model": options,
         "Families of `transformers`": families,
     }

@@ -30,7 +30,7 @@ def page() -> None:
     if view.model.is_from_elsewhere and not sources.is_there(view.model):
         absent(view.model)
     elif model_cache.is_code(view.model):
-        guarded()(recorded_code.draw)(view.model, view.text)
+        guarded()(recorded_code.draw)(sources.stamped(view.model), view.text)
     elif (report := read(view.model)) is not None:
         if report.questions:
             with st.expander(_("Other assumptions")):
@@ -45,7 +45,7 @@ def page() -> None:
             against_transformers(sources.stamped(view.model), view.text)
         if report.config is None and not report.problems:
             guarded()(recorded_code.draw_found)(sources.stamped(view.model), view.text)
-            guarded()(recorded_code.draw_checks)(sources.stamped(view.model), view.text)
+            guarded()(recorded_code.draw_checks)(sources.stamped(view.model))
         if report.assumptions:
             assumptions(report)
         tensors(report)

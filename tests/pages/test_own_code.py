@@ -1,5 +1,6 @@
 """A model of the server's own code on the pages: listed, drawn, measured; refused in words where a server has none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.recorded_code import EXAMPLE, named
+from tests.refs import stamped
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.analysis.corpus_heads import worker as measuring
 from vizformer.checkpoints import own_code
-from vizformer.web.catalogue import named_code
+from vizformer.web.catalogue import model_cache, named_code
 from vizformer.web.link.model_ref import ModelRef
 
 ATTENTION, REPORT, OPEN, GENERATION = (
@@ -30,6 +32,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_text(EXAMPLE, encoding="utf-8")
     with named(monkeypatch, path):
         yield path
+    model_cache.checks.clear()
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
@@ -50,6 +53,22 @@ def test_its_heads_are_those_of_its_own_code(open_app: Open, file: Path, locale:
     maps = (q @ k.mT / 4).masked_fill(future, -torch.inf).softmax(-1)
     record = loaded.trace(TEXT)["decoder.0.self"]
     assert torch.allclose(torch.stack([record.pattern(head) for head in range(4)]), maps, atol=1e-6)
+
+
+def test_what_the_checks_found_stands_above_the_heads(
+    open_app: Open, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_app(ATTENTION, model=MODEL, text=TEXT)
+    assert "the recording is being checked" in said(app)  # the picture comes first
+    assert model_cache.checks(stamped(MODEL)).whole
+    app = open_app(ATTENTION, model=MODEL, text=TEXT)
+    assert "exact, and all that moves numbers between tokens" in said(app)
+    wrong = replace(model_cache.checks(stamped(MODEL)), mixing=("blocks.1.mlp",))
+    monkeypatch.setattr(named_code.checkpoint(ModelRef.parse(MODEL)).__class__, "checks", lambda self, **_: wrong)
+    model_cache.checks.clear()
+    model_cache.checks(stamped(MODEL))
+    app = open_app(ATTENTION, model=MODEL, text=TEXT)
+    assert "tokens also mix in blocks" in said(app).replace("\\", "")
 
 
 def test_a_server_without_it_says_so_and_reads_no_file(

@@ -12,17 +12,11 @@ Run = Callable[..., Any]
 
 def usual_run(model: nn.Module, ids: Tensor, target_ids: Tensor | None = None) -> Any:
     """By the names of `transformers` where the forward has them, else one after the other."""
-    positional, named = arguments(model, ids, target_ids)
-    return model(*positional, **named)
-
-
-def arguments(
-    model: nn.Module, ids: Tensor, target_ids: Tensor | None = None
-) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-    """What `usual_run` hands to the module."""
-    if "input_ids" in parameters(model):
-        return (), {"input_ids": ids} if target_ids is None else {"input_ids": ids, "decoder_input_ids": target_ids}
-    return ((ids,) if target_ids is None else (ids, target_ids)), {}
+    names = parameters(model)
+    given = {} if target_ids is None else {"decoder_input_ids": target_ids}
+    if "input_ids" in names:
+        return model(input_ids=ids, **given)
+    return model(ids) if target_ids is None else model(ids, target_ids)
 
 
 def reads_target(model: nn.Module) -> bool:

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 from vizformer import checkpoints
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vizformer.checkpoints.tensors.memory import Need
     from vizformer.checkpoints.tensors.questions import Value
     from vizformer.options.shape import ModelShape
+    from vizformer.recorder.checks import Checked
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
@@ -152,6 +153,17 @@ def agreement(model: ModelRef, text: str) -> "Agreement":
 
     with sources.reading(model) as folder:
         return agreement_apart(folder, model.dtype, str(precision.device()), text, goes_on)
+
+
+@cached(refusals=lambda model: is_settled(model))
+def checks(model: ModelRef) -> "Checked":
+    """Whether what is recorded of a model's own code is all there is to say: many runs of it, at two lengths."""
+    from vizformer.web.catalogue.long_work import HEARD
+
+    heard = HEARD.get()
+    loaded: Any = checkpoint(model)
+    found: Checked = loaded.checks(heard=None if heard is None else lambda part: heard(int(1000 * part), 1000))
+    return found
 
 
 def is_settled(model: ModelRef, *_: object) -> bool:

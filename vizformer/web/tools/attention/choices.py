@@ -1,7 +1,9 @@
 """What stands above the heads: what the model wrote, what was checked of it, and which attention is drawn how."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -10,6 +12,7 @@ from vizformer.checkpoints.agreement_check import is_possible
 from vizformer.errors import VizformerError
 from vizformer.messages import Message
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.long_work import LongWork
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -91,9 +94,7 @@ def line(subject: Subject) -> None:
     """What was checked of a model from elsewhere, and how far it agrees with transformers on the text that it opened on."""
     model = subject.model
     if model_cache.is_recorded(model):
-        _beside_report(
-            _("Computed by the model's own code, and recorded while it ran. Whether nothing escaped is tried there:")
-        )
+        _recorded(model)
         return
     text = st.session_state.setdefault(_TEXT, {}).setdefault(model, subject.text)
     if model_cache.glance(model).format != "hugging-face":
@@ -105,27 +106,53 @@ def line(subject: Subject) -> None:
     elif isinstance(failed := st.session_state.get(f"vizformer.trust.{model}"), Message):
         _say(model, _("Not compared with transformers: {reason}", reason=plain(translate(failed))))
     else:
-        st.fragment(guarded()(_watch), run_every=POLL)(model, text)
+        begun = partial(_say, model, _("Comparing with transformers …"))
+        st.fragment(guarded()(_watch), run_every=POLL)(model_cache.agreement, (model, text), begun)
 
 
-def _watch(model: ModelRef, text: str) -> None:
-    """Begins the comparison when the page has been looked at for a while, and looks whether it is there."""
-    key, call = f"vizformer.trust.{model}", (model, text)
+def _recorded(model: ModelRef) -> None:
+    """Whether what is recorded of the model's own code is all there is to say, once that has been tried."""
+    if model_cache.checks.holds(model):
+        _beside_report(_tried(model))
+    elif isinstance(failed := st.session_state.get(f"vizformer.trust.{model}"), Message):
+        _beside_report(_("Recorded from the model's own code, not checked: {reason}", reason=plain(translate(failed))))
+    else:
+        begun = partial(_beside_report, _("Recorded from the model's own code; the recording is being checked …"))
+        st.fragment(guarded()(_watch), run_every=POLL)(model_cache.checks, (model,), begun)
+
+
+def _tried(model: ModelRef) -> str:
+    try:
+        found = model_cache.checks(model)
+    except VizformerError as error:
+        return _("Recorded from the model's own code, not checked: {reason}", reason=plain(translate(error.message)))
+    if found.exact and found.whole and found.tokenwise:
+        return _(
+            "Recorded from the model's own code: exact, and all that moves numbers between tokens (tried with {n} tokens).",
+            n=", ".join(map(str, found.lengths)),
+        )
+    wrong = "; ".join(translate(one, plain) for one in found.said)
+    return "**" + _("Recorded from the model's own code, and not all there is to say: {wrong}.", wrong=wrong) + "**"
+
+
+def _watch(work: Cached[..., Any], call: tuple[Any, ...], begun: Callable[[], None]) -> None:
+    """Begins work when the page has been looked at for a while, and looks whether it is there; `begun` says so."""
+    key = f"vizformer.trust.{call[0]}"
     state = st.session_state.get(key)
     if state is None:
         if _has_time_passed():  # the first run is the page's own: its picture comes first
             st.session_state[key] = "begun"
-            COMPARING.begin(model_cache.agreement, call, reader())
+            COMPARING.begin(work, call, reader())
     else:
         try:
-            going = COMPARING.look(model_cache.agreement, call, reader())
+            going = COMPARING.look(work, call, reader())
         except VizformerError as error:
             st.session_state[key] = error.message
             st.rerun()
         if going is None:
             del st.session_state[key]  # (it begins again, should it have been left)
             st.rerun()
-    _say(model, _("Comparing with transformers …"))
+    begun()
 
 
 def _has_time_passed() -> bool:

@@ -5,10 +5,8 @@ from typing import Any
 
 import streamlit as st
 
-from vizformer.checkpoints.recorded.call import arguments, usual_run
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.checkpoints.tensors.memory import size
-from vizformer.recorder.checks import Checked, check
 from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -20,7 +18,7 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, show_markdown, show_note, show_text, translate
 from vizformer.web.words.model_words import ARCHITECTURES
 
-RUNS = 8  # of the model, about, that the checks of it take
+RUNS, RUN = 24, 12  # of the model, about, that the checks of it take, and the tokens of each
 
 
 def draw(model: ModelRef, text: str) -> None:
@@ -28,7 +26,7 @@ def draw(model: ModelRef, text: str) -> None:
     components(model)
     guarded()(draw_summary)(model)
     guarded()(draw_found)(model, text)
-    guarded()(draw_checks)(model, text)
+    guarded()(draw_checks)(model)
     guarded()(draw_tensors)(model)
 
 
@@ -118,27 +116,13 @@ def draw_found(model: ModelRef, text: str) -> None:
         st.warning("  \n".join(translate(one, plain) for one in found.escaped))
 
 
-@cached
-def checked(model: ModelRef, text: str) -> Checked:
-    """The three checks, over a text."""
-    loaded = _open(model)
-    positional, named = arguments(
-        loaded.module, *(loaded.tensor(tokens) for tokens in loaded.trace(text).tokens.values())
-    )
-    return check(loaded.module, *positional, **named)
-
-
-def draw_checks(model: ModelRef, text: str) -> None:
+def draw_checks(model: ModelRef) -> None:
     """Whether the recording is all there is to say, or what is not."""
     st.subheader(_("Is the recording whole?"), anchor=False)
-    if _open(model).run is not usual_run:
-        show_note("The checks are not run here: only the code of this model knows how it is called.")
-        return
-    n = sum(map(len, _open(model).trace(text).tokens.values()))
     found = watched_work.watched(
-        checked,
-        (model, text),
-        quick=float(RUNS) * n * model_cache.n_parameters(model) < watched_work.AT_ONCE,
+        model_cache.checks,
+        (model,),
+        quick=float(RUNS) * RUN * model_cache.n_parameters(model) < watched_work.AT_ONCE,
         runs=RUNS,
         begin=_("Run the checks"),
         key="report.checks",
