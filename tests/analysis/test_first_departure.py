@@ -1,7 +1,5 @@
 """The first step at which somebody's numbers depart from a trace."""
 
-from functools import cache, partial
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,6 @@ from vizformer.analysis.own_steps import first_departure as steps
 from vizformer.analysis.own_steps import known_mistakes
 from vizformer.analysis.own_steps.known_mistakes import hints
 from vizformer.errors import TraceError
-from vizformer.explain import layer_steps
 from vizformer.model.positions import sinusoidal_encoding
 
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -23,21 +20,13 @@ def read(request):
     return checkpoint, checkpoint.trace(TEXTS[request.param])
 
 
-def each_layer_once(patch, checkpoint, trace):
-    """The steps of a layer are worked out once, and not again for each of their names."""
-    once = cache(partial(layer_steps, checkpoint, trace))
-    for module in (steps, known_mistakes):
-        patch.setattr(module, "layer_steps", lambda checkpoint, trace, layer: once(layer))
-
-
 @pytest.mark.slow
-def test_every_step_has_a_name_and_agrees_with_itself(read, monkeypatch):
+def test_every_step_has_a_name_and_agrees_with_itself(read):
     checkpoint, trace = read
     offered = steps.named(checkpoint, trace)
     assert len({step.name for step in offered}) == len(offered) > 40
-    with monkeypatch.context() as patch:
-        each_layer_once(patch, checkpoint, trace)
-        right = {step.name: steps.expected(checkpoint, trace, step.name) for step in offered}
+    once = steps.steps_of(checkpoint, trace)
+    right = {step.name: steps.expected(checkpoint, trace, step.name, once) for step in offered}
     assert {step.name: step.shape for step in offered} == {name: value.shape for name, value in right.items()}
     found = steps.compare(checkpoint, trace, right)
     assert [step.name for step in found.steps] == [step.name for step in offered]  # in the order of a forward
@@ -193,13 +182,13 @@ def test_wrong_positions_are_recognised(change):
 
 
 @pytest.mark.sample(1)
-def test_right_numbers_get_no_hint_that_a_mistake_gives_them(read, monkeypatch):
+def test_right_numbers_get_no_hint_that_a_mistake_gives_them(read):
     """A mistake that changes nothing here (a mask that blocks nothing) may be named; none that changes something is."""
     checkpoint, trace = read
-    each_layer_once(monkeypatch, checkpoint, trace)
-    for step in steps.named(checkpoint, trace)[:16]:
-        wrong = steps.expected(checkpoint, trace, step.name) + np.random.default_rng(0).normal(size=step.shape)
-        assert not hints(checkpoint, trace, step.name, wrong, (), 1e-4), step.name
+    once = steps.steps_of(checkpoint, trace)
+    for step in steps.named(checkpoint, trace, once)[:16]:
+        wrong = steps.expected(checkpoint, trace, step.name, once) + np.random.default_rng(0).normal(size=step.shape)
+        assert not hints(checkpoint, trace, step.name, wrong, (), 1e-4, once), step.name
 
 
 def test_the_picture_is_cut_around_the_worst_cell():

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -114,6 +115,7 @@ def nearest(text: str, sentences: Iterable[str]) -> str:
     return max(sentences, key=alike)
 
 
+@lru_cache(maxsize=512)
 def _pairs(text: str) -> Counter[str]:
     low = re.sub(r"\W+", " ", f" {text.lower()} ")
     return Counter(low[i : i + 2] for i in range(len(low) - 1)) + Counter(re.findall(r"[\u3400-\u9fff]", low))

@@ -4,8 +4,9 @@ The steps are those of `vizformer.explain.layer_steps`, by the names `<layer>.<s
 a step has several results, each has its own name: "encoder.0.self.heads.q", "....k", "....v".  The last is "logits".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ _LEFT_OUT = ("packed", "mean", "variance")  # parts of other steps
 _BLOCKED = -1e8  # what programs write in place of -inf, or below it
 
 Problem = Literal["", "shape", "nan"]
+Steps = Callable[[str], list[Step]]  # of a layer, by its name
 
 
 @dataclass(frozen=True)
@@ -87,18 +89,27 @@ def results(steps: list[Step], layer: str) -> Iterator[tuple[str, Step, str, Flo
             yield name, step, variable, value
 
 
+def steps_of(checkpoint: AnyCheckpoint, trace: Trace) -> Steps:
+    """The steps of each layer of a trace, worked out when it is asked for, and once: for all that is asked of them here."""
+    return cache(partial(layer_steps, checkpoint, trace))
+
+
 def layers(trace: Trace) -> tuple[str, ...]:
     """The layers of a trace, in the order in which they ran."""
     return tuple(name.removesuffix(".pre") for name in trace.residuals if name.endswith(".pre"))
 
 
-def named(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[Named, ...]:
+def named(checkpoint: AnyCheckpoint, trace: Trace, steps: Steps | None = None) -> tuple[Named, ...]:
     """Every step that can be compared; the layers of a stack have the same, but for a cutoff.
+
+    Args:
+        steps: `steps_of` the trace, where others ask them too.
 
     Raises:
         TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
+    steps = steps or steps_of(checkpoint, trace)
     found: list[Named] = []
     first: dict[tuple[str, bool], list[tuple[str, Step, ndarray]]] = {}
     for layer in layers(trace):
@@ -107,9 +118,8 @@ def named(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[Named, ...]:
         cut = config.sparsity_of(int(number)) > 0
         alike = stack, cut
         if alike not in first:
-            steps = layer_steps(checkpoint, trace, layer)
             first[alike] = [
-                (name.removeprefix(f"{layer}."), step, value) for name, step, _, value in results(steps, layer)
+                (name.removeprefix(f"{layer}."), step, value) for name, step, _, value in results(steps(layer), layer)
             ]
         for part, step, value in first[alike]:
             if part != "input" or number == "0":
@@ -133,35 +143,42 @@ def check_length(trace: Trace) -> None:
         )
 
 
-def expected(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Float[ndarray, "..."] | None:
-    """What the trace has for a step; None where it has no such step."""
+def expected(
+    checkpoint: AnyCheckpoint, trace: Trace, name: str, steps: Steps | None = None
+) -> Float[ndarray, "..."] | None:
+    """What the trace has for a step; None where it has no such step.  `steps`: as in `named`."""
     if name == LOGITS:
         return float64(trace.logits)
     layer = ".".join(name.split(".")[:2])
     if layer not in layers(trace):
         return None
-    steps = layer_steps(checkpoint, trace, layer)
-    return next((value for found, _, _, value in results(steps, layer) if found == name), None)
+    made = (steps or steps_of(checkpoint, trace))(layer)
+    return next((value for found, _, _, value in results(made, layer) if found == name), None)
 
 
 def compare(
-    checkpoint: AnyCheckpoint, trace: Trace, given: Mapping[str, ndarray], tolerance: float = TOLERANCE
+    checkpoint: AnyCheckpoint,
+    trace: Trace,
+    given: Mapping[str, ndarray],
+    tolerance: float = TOLERANCE,
+    steps: Steps | None = None,
 ) -> Comparison:
     """Compares what was given, by the names of `named`, with a trace.
 
     A step departs where |given - computed| > tolerance max(1, |computed|) in a cell.  Leading dimensions of 1 (a batch)
-    are left out; -inf and what programs write in its place (-1e9) are the same.
+    are left out; -inf and what programs write in its place (-1e9) are the same.  `steps`: as in `named`.
 
     Raises:
         TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
+    steps = steps or steps_of(checkpoint, trace)
     wanted = {".".join(name.split(".")[:2]) for name in given}
     found: list[Compared] = []
     for layer in layers(trace):
         if layer not in wanted:
             continue
-        for name, step, _, value in results(layer_steps(checkpoint, trace, layer), layer):
+        for name, step, _, value in results(steps(layer), layer):
             if name in given:
                 found.append(_compared(name, step.title, value, given[name], tolerance))
     if LOGITS in given:

@@ -14,10 +14,10 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.own_steps import mistakes_of_steps
-from vizformer.analysis.own_steps.first_departure import LOGITS, agrees, results, unbatched
+from vizformer.analysis.own_steps.first_departure import LOGITS, Steps, agrees, results, steps_of, unbatched
 from vizformer.analysis.own_steps.mistakes_of_steps import Names
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.explain import Step, layer_steps
+from vizformer.explain import Step
 from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import N_, Message
 from vizformer.model import Trace
@@ -26,34 +26,48 @@ MOST = 6  # that are named
 
 
 def hints(
-    checkpoint: AnyCheckpoint, trace: Trace, name: str, given: ndarray, agreed: tuple[str, ...], tolerance: float
+    checkpoint: AnyCheckpoint,
+    trace: Trace,
+    name: str,
+    given: ndarray,
+    agreed: tuple[str, ...],
+    tolerance: float,
+    steps: Steps | None = None,
 ) -> tuple[Message, ...]:
     """What may have gone wrong in a step that departs, or between it and the last one that agreed.
 
-    A mistake that was made in a step before this one is told with the name of that step.
+    A mistake that was made in a step before this one is told with the name of that step.  `steps`: as in
+    `first_departure.named`.
     """
     if name == LOGITS:
         value = float64(trace.logits)
         of_logits = [said for said, wrong in mistakes_of_steps.of_logits(trace) if same(wrong, given, tolerance)]
         return tuple(of_logits) or general(given, value, tolerance)
-    found = tried(checkpoint, trace, {name: given}, agreed, tolerance)
+    steps = steps or steps_of(checkpoint, trace)
+    found = tried(checkpoint, trace, {name: given}, agreed, tolerance, steps)
     layer = ".".join(name.split(".")[:2])
-    value = next(value for step, _, _, value in results(layer_steps(checkpoint, trace, layer), layer) if step == name)
+    value = next(value for step, _, _, value in results(steps(layer), layer) if step == name)
     return tuple(said for said, _ in found[:MOST]) or general(given, value, tolerance)
 
 
 def tried(
-    checkpoint: AnyCheckpoint, trace: Trace, given: Mapping[str, ndarray], agreed: Sequence[str], tolerance: float
+    checkpoint: AnyCheckpoint,
+    trace: Trace,
+    given: Mapping[str, ndarray],
+    agreed: Sequence[str],
+    tolerance: float,
+    steps_of_layer: Steps | None = None,
 ) -> list[tuple[Message, bool]]:
     """The mistakes that give the first of these results of a layer, and of each whether it gives the others too.
 
     Args:
         given: by the names of their steps, in the order of the layer; the first departs.
         agreed: steps before that one, from the last of which on mistakes are looked for.
+        steps_of_layer: `first_departure.steps_of` the trace, where others ask them too.
     """
     first, *others = given
     layer = ".".join(first.split(".")[:2])
-    steps = layer_steps(checkpoint, trace, layer)
+    steps = (steps_of_layer or steps_of(checkpoint, trace))(layer)
     if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
         return []
     # its code rounds on purpose: not in float64

@@ -11,19 +11,20 @@ from vizformer.analysis.own_steps.first_departure import (
     TOLERANCE,
     TOLERANCES,
     Comparison,
+    Named,
     Picture,
+    Steps,
     compare,
     expected,
     length,
     picture,
+    steps_of,
 )
 from vizformer.analysis.own_steps.known_mistakes import hints
 from vizformer.analysis.own_steps.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, SUFFIXES, read_file, read_text
-from vizformer.explain import layer_steps
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.catalogue.subject_functions import of_run
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,6 @@ class Checked:
     comparison: Comparison
     hints: tuple[Message, ...]
     picture: Picture | None  # its differences; None where the shapes differ, or everything agrees
-
-
-named = of_run(first_departure.named)
 
 
 def check_size(size: int) -> None:
@@ -54,33 +52,34 @@ def read(files: list[tuple[str, bytes]], text: str, name: str) -> dict[str, np.n
     return found
 
 
-def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float) -> Checked:
+def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float, steps: Steps | None = None) -> Checked:
     checkpoint, trace = subject.checkpoint, subject.trace
-    comparison = compare(checkpoint, trace, given, tolerance)
+    steps = steps or steps_of(checkpoint, trace)
+    comparison = compare(checkpoint, trace, given, tolerance, steps)
     first = comparison.first
     if first is None:
         return Checked(subject, tolerance, comparison, (), None)
     values = given[first.name]
-    right = expected(checkpoint, trace, first.name)
+    right = expected(checkpoint, trace, first.name, steps)
     drawn = picture(values, right) if right is not None and first.problem != "shape" else None
-    said = hints(checkpoint, trace, first.name, values, comparison.agreed, tolerance)
+    said = hints(checkpoint, trace, first.name, values, comparison.agreed, tolerance, steps)
     return Checked(subject, tolerance, comparison, said, drawn)
 
 
 @cached
-def example(subject: Subject) -> Checked:
-    """A program with one mistake: it joins the heads of the first layer with reshape alone."""
+def named_and_example(subject: Subject) -> tuple[tuple[Named, ...], Checked]:
+    """The steps that can be handed in, and a program with one mistake: it joins the heads of a layer with reshape alone."""
     checkpoint, trace = subject.checkpoint, subject.trace
-    layer = f"{next(iter(trace.tokens))}.0"
+    steps, layer = steps_of(checkpoint, trace), f"{next(iter(trace.tokens))}.0"
     given: dict[str, np.ndarray] = {}
-    for name, *_, value in first_departure.results(layer_steps(checkpoint, trace, layer), layer):
+    for name, *_, value in first_departure.results(steps(layer), layer):
         if name.startswith(f"{layer}.self."):
             given[name] = value
         if name == f"{layer}.self.concat":
             break
     heads = given[f"{layer}.self.z"]  # [n_heads, n, d_head]
     given[f"{layer}.self.concat"] = heads.reshape(heads.shape[1], -1)
-    return check(subject, given, usual_tolerance())
+    return first_departure.named(checkpoint, trace, steps), check(subject, given, usual_tolerance(), steps)
 
 
 def too_long(subject: Subject) -> tuple[int, int] | None:

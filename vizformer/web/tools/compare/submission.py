@@ -54,13 +54,13 @@ def hand_in(subject: Subject) -> None:
             show_note(
                 "An example, until you hand in numbers of your own: a program that joins its heads with reshape alone."
             )
-        findings.show(checked or computations.example(subject), current=subject)
+        findings.show(checked or computations.named_and_example(subject)[1], current=subject)
 
 
 def _form(subject: Subject) -> None:
     number = st.session_state.setdefault(_ROUND, 0)
     most, text_most = computations.limits()
-    names = [step.name for step in computations.named(subject)]
+    names = [step.name for step in computations.named_and_example(subject)[0]]
     with st.form("compare.form"):
         files = []
         if uploads.is_on():
@@ -112,7 +112,7 @@ def _form(subject: Subject) -> None:
 
 def steps_wanted(subject: Subject) -> None:
     """The steps of a layer, what the program has to read, and how the file is written."""
-    steps = computations.named(subject)
+    steps = computations.named_and_example(subject)[0]
     layers = list(dict.fromkeys(_layer(step.name) for step in steps))
     with st.expander(_("What my program has to read, and what it can hand in")):
         show_markdown("**The ids of your sentence**")
