@@ -204,7 +204,7 @@ def test_what_each_head_does_begins_with_that_head(open_app, telling, monkeypatc
     app = open_app(page, model="models/stories", text=TEXT)
     assert not app.exception
     assert f"Layer {layer}, head {head}" in [one.value for one in app.subheader]
-    assert f"Shown is layer {layer}, head {head}: of all heads its row" in said(app)
+    assert f"Shown is layer {layer}, head {head}: of the heads that do not rest on one token its row" in said(app)
     bundled = open_app(page, model="stories", text=TEXT)
     assert "of all heads its measure" in said(bundled)
     unread = open_app(page, model="models/induction-by-hand", text="你好")

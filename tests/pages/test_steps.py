@@ -127,7 +127,8 @@ def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app, che
     found = find_telling_head(trace, site, usual_query(trace.tokens[site]))
     app = open_app(LAYER, text=TEXT, site=site)
     assert app.selectbox(key="view.layer").value == found.layer
-    assert any(f"Shown is layer {found.layer}: of all heads" in box.value for box in app.caption)
+    which = "the heads that do not rest on one token" if found.resting else "all heads"
+    assert any(f"Shown is layer {found.layer}: of {which}" in box.value for box in app.caption)
     app = open_app(LAYER, text=TEXT, site=site, layer=0)
     assert app.selectbox(key="view.layer").value == 0
     assert not any("Shown is layer" in box.value for box in app.caption)

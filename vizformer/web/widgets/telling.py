@@ -64,6 +64,12 @@ def open_on_a_layer(subject: Subject, kind: Kind) -> str:
     if (suggested := _suggested(subject, kind)) is None:
         return ""
     found, query, key = suggested
+    if found.resting:
+        return _(
+            "Shown is layer {layer}: of the heads that do not rest on one token, its head {head} gives the row “{query}” "
+            "the largest weight on another word, “{key}” ({weight}).",
+            **_values(found, query, key),
+        )
     return _(
         "Shown is layer {layer}: of all heads, its head {head} gives the row “{query}” the largest weight on another word, "
         "“{key}” ({weight}).",
@@ -86,6 +92,12 @@ def _suggested(subject: Subject, kind: Kind) -> tuple[TellingHead, Token, Token]
 
 def why(found: TellingHead, query: Token, key: Token) -> str:
     """Why a page opens on a head: what its row of `query` looks at (Markdown)."""
+    if found.resting:
+        return _(
+            "Shown is layer {layer}, head {head}: of the heads that do not rest on one token its row “{query}” has the "
+            "largest weight on another word, “{key}” ({weight}).",
+            **_values(found, query, key),
+        )
     return _(
         "Shown is layer {layer}, head {head}: of all heads its row “{query}” has the largest weight on another word, "
         "“{key}” ({weight}).",

@@ -12,6 +12,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.heads.attention_arrays import AttentionArrays, texts_of
 from vizformer.analysis.heads.attention_files import read_attention
+from vizformer.analysis.heads.resting import find_rest
 from vizformer.analysis.heads.telling_head import telling
 from vizformer.assets import asset
 from vizformer.components import attention, lines
@@ -172,12 +173,16 @@ def telling_place(arrays: AttentionArrays) -> tuple[int, int, int]:
     keys = np.array(
         [any(map(str.isalnum, text)) and not text.startswith("<") for text in arrays.key_tokens], dtype=bool
     )
+
+    def rests(layer: int, head: int) -> bool:
+        weights = np.nan_to_num(arrays.weights[layer, head])
+        return find_rest(weights, (weights == 0).astype(np.uint8)) is not None
+
     for query in reversed(range(arrays.shape[2])):
         text = arrays.query_tokens[query]
         itself = arrays.query_tokens == arrays.key_tokens  # (as far as tokens tell: of self-attention)
-        found = telling(
-            np.nan_to_num(arrays.weights[:, :, query]), keys & (np.arange(len(keys)) != (query if itself else -1))
-        )
+        weights = np.nan_to_num(arrays.weights[:, :, query])
+        found = telling(weights, keys & (np.arange(len(keys)) != (query if itself else -1)), rests)
         if found is not None and any(map(str.isalnum, text)) and not text.startswith("<"):
             return found.layer, found.head, query
     return 0, 0, 0
