@@ -7,6 +7,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens.evidence import draw_evidence, evidence_in_words
 from vizformer.web.tools.lens.in_python import draw_in_python
 from vizformer.web.tools.lens.inputs import draw_inputs
+from vizformer.web.tools.lens.layer_shares import draw_layer_shares
 from vizformer.web.tools.lens.layers import draw_layers, follow, in_words
 from vizformer.web.tools.lens.terms import draw_terms
 from vizformer.web.tools.lens.token_choice import choose
@@ -38,7 +39,7 @@ def pictures(subject: Subject) -> None:
         asked = choose(subject, settings)
     plain = subject.checkpoint.is_own and subject.config.has_plain_stream
     with picture:
-        guarded()(draw_evidence)(subject, asked)
+        guarded()(draw_evidence if subject.checkpoint.is_own else draw_layer_shares)(subject, asked)
     with beside:
         if plain:  # otherwise the picture's place says why there are no terms
             guarded()(evidence_in_words)(subject, asked)
@@ -48,7 +49,11 @@ def pictures(subject: Subject) -> None:
         guarded()(in_words)(subject, asked)
     with picture:
         guarded()(draw_layers)(subject, asked)
-    if not subject.checkpoint.is_own:  # which has been said
+    if not subject.checkpoint.is_own:
+        show_info(
+            "Evidence, terms of each head and gradients need every weight by its role, which is known of models that "
+            "VizFormer computes itself. Use a bundled model for these."
+        )
         return
     for part in (draw_terms, draw_inputs, draw_in_python)[not plain :]:
         guarded()(part)(subject, asked)

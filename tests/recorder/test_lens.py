@@ -95,3 +95,64 @@ def test_what_has_no_lens_says_so():
 
     random = vf.record(Skips(), ids())
     assert torch.equal(random.logits_of(random.residual("h.1")), random.output[0])  # the same noise: it is kept
+
+
+@pytest.mark.parametrize("against", [None, 3, "mean"])
+def test_shares_of_a_logit_are_those_by_hand(against):
+    model = GPT()
+    trace = vf.record(model, ids(2)).of_item(1)
+    shares = trace.logit_shares(4, 11, against)
+    assert shares.names == ("h", "h.0", "h.1")
+    streams = [trace.residual(name)[4].double() for name in shares.names]
+    x = streams[-1]
+    deviation = (x.var(correction=0) + model.ln_f.eps).sqrt()
+    rows = model.lm_head.weight.detach().double()
+    row = rows[11] - (0 if against is None else rows.mean(0) if against == "mean" else rows[against])
+    gamma, beta = model.ln_f.weight.detach().double(), model.ln_f.bias.detach().double()
+    written = [streams[0], streams[1] - streams[0], streams[2] - streams[1]]
+    for share, one in zip(shares.values, written, strict=True):
+        assert share == pytest.approx(float(((one - one.mean()) / deviation * gamma) @ row), abs=1e-4)
+    assert shares.constant == pytest.approx(float(beta @ row), abs=1e-4)
+    assert shares.error < 1e-5
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TYPES)
+def test_shares_of_a_type_sum_to_its_logit(name):
+    trace = record(made(name), **inputs(name))
+    shares = trace.logit_shares(3, 7)
+    assert sum(shares.values) + shares.constant == pytest.approx(shares.logit, abs=1e-5)
+    assert shares.error < 1e-5
+    if name != "vit":
+        assert shares.logit == pytest.approx(float(trace.logits[3, 7]))
+    assert len(shares.values) > 2
+
+
+def test_shares_that_are_no_sum_are_refused():
+    class Normal(GPT):
+        def forward(self, given):
+            return super().forward(given).softmax(-1)
+
+    trace = vf.record(Normal(), ids())
+    with pytest.raises(TraceError, match="not linear"):
+        trace.logit_shares(0, 0)
+
+    class Mixes(GPT):
+        def forward(self, given):
+            return super().forward(given).cumsum(1)
+
+    with pytest.raises(TraceError, match="not linear"):
+        vf.record(Mixes(), ids()).logit_shares(3, 0)
+
+    class Adds(GPT):
+        def forward(self, given):
+            logits = super().forward(given)
+            return logits + logits.mean(1, keepdim=True)
+
+    with pytest.raises(TraceError, match="mix rows"):
+        vf.record(Adds(), ids()).logit_shares(3, 0)
+    with pytest.raises(TraceError, match="choose 0 to 6"):
+        vf.record(GPT(), ids()).logit_shares(7, 0)
+    with pytest.raises(TraceError, match="choose 0 to 28"):
+        vf.record(GPT(), ids()).logit_shares(0, 29)

@@ -65,7 +65,12 @@ def _step(number: int, op: OpStep, n_k: int, n_q: int, blocked: ndarray | None) 
     result = _array(op.result)
     axes = _axes(op, result, n_k, n_q)
     operands = tuple(
-        Operand("x", _meaning(one.of, one.weight, one.of_text), value, _axes(op, value, n_k, n_q))
+        Operand(
+            "x",
+            _meaning(one.of, one.weight, one.of_text),
+            value,
+            ("features",) * value.ndim if one.weight else _axes(op, value, n_k, n_q),  # type: ignore[arg-type]
+        )
         for one in op.operands
         if (value := _array(one.numbers)).size
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -20,6 +20,7 @@ from vizformer.recorder.form import Form, form_of, products_of
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
 from vizformer.recorder.recorder import Point
+from vizformer.recorder.shares import Frozen, LogitShares
 from vizformer.recorder.tail import Tail
 from vizformer.recorder.torch_calls import tensors
 
@@ -459,6 +460,55 @@ class RecordedTrace:
         made = self._through(stream.to(point.x), point, answer)
         return self._of_item(made, recorded)
 
+    def logit_shares(self, position: int, token: int, against: int | Literal["mean"] | None = None) -> LogitShares:
+        """A token's logit at a position as a sum over blocks of what each wrote into the stream (see `shares`).
+
+        Args:
+            against: a token whose logit is taken off, or "mean" for the mean of all.
+
+        Raises:
+            TraceError: what `logits_of` raises; no such position or token; calls after the last block by which no logit
+                depends on the stream once what is not linear is held.
+        """
+        own, recorded, point, answer = self._last
+        logits = self._of_item(recorded, recorded)
+        n, vocab = logits.shape
+        if len(own) != n or not -n <= position < n:
+            raise TraceError("There is no row {position}: choose 0 to {last}.", position=position, last=n - 1)
+        for one in (token, against if isinstance(against, int) else token):
+            if not 0 <= one < vocab:
+                raise TraceError("There is no token {token}: choose 0 to {last}.", token=one, last=vocab - 1)
+        found = [one for one in self.points if one.stack == point.stack]
+        streams = [self.rows(one)[position] for one in found]
+
+        def asked(rows: Tensor) -> Tensor:
+            row = rows[position]
+            return row[token] - (0.0 if against is None else row.mean() if against == "mean" else row[against])
+
+        assert self.tail is not None
+        x = point.x.clone().requires_grad_()
+        with torch.enable_grad():
+            made = self.tail.run_again(x, answer, Frozen(x))
+            if made is None or not made.requires_grad:
+                raise TraceError(
+                    "The calls after {name} are not linear in the stream, whatever is held.", name=point.name
+                )
+            value = asked(self._like_item(made, recorded))
+            (gradient,) = torch.autograd.grad(value, x)
+        gradient = self._rows(gradient, self._batch_of(point), self._n_of(point), point.name).double()
+        beside = gradient.clone()
+        beside[position] = 0
+        if bool(beside.any()):
+            raise TraceError("The calls after {name} mix rows: a logit is no sum over one.", name=point.name)
+        g = gradient[position]
+        written = [streams[0], *(b - a for a, b in pairwise(streams))]
+        values = tuple(float(one.double() @ g) for one in written)
+        constant = float(value.detach()) - float(own[position].double() @ g)
+        logit = float(asked(logits))
+        return LogitShares(
+            tuple(one.name for one in found), values, constant, logit, abs(sum(values) + constant - logit)
+        )
+
     @cached_property
     def _last(self) -> tuple[Tensor, Tensor, Point, int]:
         """The rows of the last stream, what the model hands back, and where; proved once."""
@@ -490,10 +540,13 @@ class RecordedTrace:
 
     def _of_item(self, out: Tensor, like: Tensor) -> Tensor:
         """The rows of the text in what the model hands back."""
+        return self._like_item(out, like).detach()
+
+    def _like_item(self, out: Tensor, like: Tensor) -> Tensor:
         own, batch = self._last_shape
         if out.dim() == 3 and like.shape[0] == own != batch and like.shape[1] == batch:
-            return out[:, self.item].detach()
-        return out.detach() if out.dim() == 2 and batch == 1 else out[min(self.item, len(out) - 1)].detach()
+            return out[:, self.item]
+        return out if out.dim() == 2 and batch == 1 else out[min(self.item, len(out) - 1)]
 
     @property
     def _last_shape(self) -> tuple[int | None, int]:

@@ -29,7 +29,9 @@ class _Place:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class Kept:
+    """A call, with a place for each tensor that is made of the stream."""
+
     func: Callable[..., Any]
     name: str
     args: Any
@@ -43,7 +45,7 @@ class Tail:
 
     def __init__(self) -> None:
         self._numbers: Any = WeakIdKeyDictionary()
-        self._calls: list[_Kept] = []
+        self._calls: list[Kept] = []
         self._next = 0
         self._answers: tuple[int, ...] = ()
 
@@ -73,7 +75,7 @@ class Tail:
         auto = (device, torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else None
         args, kwargs = changed(args, fill), changed(kwargs, fill)
         outs = tuple(self._number(x) for x in tensors(made, 3))
-        self._calls.append(_Kept(func, name, args, kwargs, outs, auto))
+        self._calls.append(Kept(func, name, args, kwargs, outs, auto))
 
     def end(self, out: Any) -> None:
         """The model hands this back."""
@@ -82,25 +84,33 @@ class Tail:
 
     def replay(self, x: Tensor, answer: int) -> Tensor | None:
         """The tensor of this number in what the model hands back; None where it is not made by these calls alone."""
+
+        def run(call: Kept, args: Any, kwargs: Any) -> Any:
+            return call.func(*args, **kwargs)
+
+        with torch.no_grad():
+            return self.run_again(x.clone(), answer, run)
+
+    def run_again(self, x: Tensor, answer: int, run: Callable[[Kept, Any, Any], Any]) -> Tensor | None:
+        """`replay` by another way of running a call, which gets its arguments."""
         if answer >= len(self._answers) or self._answers[answer] < 0:
             return None
-        found: dict[int, Tensor] = {0: x.clone()}
+        found: dict[int, Tensor] = {0: x}
 
         def fill(one: Any) -> Any:
             return found[one.number] if isinstance(one, _Place) else one
 
-        with torch.no_grad():
-            for call in self._calls:
-                args, kwargs = _filled(call.args, fill), _filled(call.kwargs, fill)
-                if works_in_place(call.func) and isinstance(call.args[0], Tensor):
-                    args = (args[0].clone(), *args[1:])
-                device, dtype = call.autocast or ("cpu", torch.bfloat16)
-                with torch.autocast(device, dtype=dtype) if call.autocast else nullcontext():
-                    out = call.func(*args, **kwargs)
-                made = [args[0]] if call.name == "setitem" else list(tensors(out, 3))
-                if len(made) != len(call.outs):
-                    return None
-                found |= dict(zip(call.outs, made, strict=True))
+        for call in self._calls:
+            args, kwargs = _filled(call.args, fill), _filled(call.kwargs, fill)
+            if works_in_place(call.func):  # what it changes is read again elsewhere
+                args = (args[0].clone(), *args[1:])
+            device, dtype = call.autocast or ("cpu", torch.bfloat16)
+            with torch.autocast(device, dtype=dtype) if call.autocast else nullcontext():
+                out = run(call, args, kwargs)
+            made = [args[0]] if call.name == "setitem" else list(tensors(out, 3))
+            if len(made) != len(call.outs):
+                return None
+            found |= dict(zip(call.outs, made, strict=True))
         return found[self._answers[answer]]
 
 

@@ -1,5 +1,7 @@
 """Cached computations of the page Where does the answer come from?"""
 
+from typing import TYPE_CHECKING, cast
+
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -9,11 +11,15 @@ from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
+from vizformer.recorder.shares import LogitShares
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.words import labels
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 
 right = of_run(right_tokens)
 lens = of_run(logit_lens)
@@ -33,6 +39,13 @@ def taken_out_of(subject: Subject, position: int, token: int, against: Against) 
 def texts(subject: Subject, ids: tuple[int, ...]) -> tuple[str, ...]:
     """Tokens by their ids, as the stack that predicts says them; told apart where several read the same."""
     return tuple(labels.told_apart(subject.checkpoint.tokenizer.tokens(list(ids))))
+
+
+@cached
+def layer_shares(subject: Subject, position: int, token: int, against: Against) -> LogitShares:
+    """Of a recorded model what every block adds to a logit."""
+    run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
+    return run.logit_shares(position, token, against)
 
 
 @cached
