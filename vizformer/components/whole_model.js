@@ -19,6 +19,7 @@ class WholeModel {
   /** @type {OpenedData | null} */ opened = null;  // what is in the lit box, which is sent when it is pressed
   closed = false;  // whether the reader has closed it, and the server has not heard of it yet
   step = 0;
+  seen = "";  // the station whose box was brought into sight
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -49,6 +50,11 @@ class WholeModel {
       this.closed = false;
       this.tell(isOpened(part, this.here) ? { opened: this.of } : { station: part.station });
     });
+    const lit = [...this.drawing.querySelectorAll("[aria-current]")].pop();  // the first one, as they stand from the right
+    if (lit instanceof HTMLElement && this.seen !== this.here) {
+      this.drawing.scrollLeft = lit.offsetLeft - (this.drawing.clientWidth - lit.offsetWidth) / 2;
+      this.seen = this.here;
+    }
     const box = model.find((part) => isOpened(part, this.here));
     const isOpen = opened !== null && opened.steps.length > 0 && box !== undefined;
     this.drawing.hidden = isOpen;
