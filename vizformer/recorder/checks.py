@@ -29,7 +29,7 @@ SHORT, LONGER, MOST = 7, 8, 512
 """Tokens: of the short text, of the long one beyond the longest window, and the most that are tried."""
 
 _WINDOW = re.compile(r".*window.*|.*chunk.*|local_(attention|radius).*")
-_NO_WINDOW = re.compile(r".*(layers|feed_forward|lm_head).*")
+_NO_WINDOW = re.compile(r"max_.*|.*(layers|feed_forward|lm_head).*")
 _HARMLESS = ("unsure", "softmax", "tensor")
 """What was not followed, and is known to mix no tokens where nothing mixes them with all z at 0."""
 

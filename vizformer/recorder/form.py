@@ -115,15 +115,19 @@ def form_of(call: Call) -> Form | None:
     return found if bool(off.sub_(weights).abs_().max() <= (_SAME if few else _SAME_SINGLE)) else None
 
 
-def _of_sdpa(call: Call) -> Form:
-    """Proved by the documentation of the call, whose formula it is."""
+def _of_sdpa(call: Call) -> Form | None:
+    """Proved by the documentation of the call, whose formula it is; None where keys of a row are all blocked by a finite
+    number, beside which its scores are lost: its weights are alike, in the model's precision alone."""
     assert call.q is not None
     shape = torch.Size((call.n_q, call.v.part.n))
     scale = call.options.get("scale")
     d = call.q.part.tensor.shape[call.q.labels.index(call.q.column)]
     n = torch.Size(call.lead).numel()
     every = torch.full((n,), d**-0.5 if scale is None else float(scale), dtype=torch.float64)
-    return Form(every, None, *_split(call.added(shape, torch.float64)), None)
+    added = call.added(shape, torch.float64)
+    if added is not None and bool(((added <= _BLOCKS).all(-1) & added.isfinite().any(-1)).any()):
+        return None
+    return Form(every, None, *_split(added), None)
 
 
 def _of_chain(call: Call, product: Tensor) -> Form | None:

@@ -105,6 +105,7 @@ class Recorder(TorchFunctionMode):
         self._open: list[_Open] = []
         self._tags: Any = WeakIdKeyDictionary()
         self._z: Any = WeakIdKeyDictionary()
+        self._sums: Any = WeakIdKeyDictionary()  # made of the logarithm of a softmax's sum
         self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
         self._own: set[int] = set()
         self._shape: tuple[tuple[int, ...], bool] = ((), False)
@@ -160,6 +161,7 @@ class Recorder(TorchFunctionMode):
                 )
         self._tags.clear()
         self._z.clear()
+        self._sums.clear()
         self._copies.clear()
         self._softmaxes.clear()
         self._open.clear()
@@ -299,6 +301,8 @@ class Recorder(TorchFunctionMode):
             weight = bool(tags) and name in VIEWS and all(tag is _WEIGHT for tag in tags)
             for x in tensors(made, 3):
                 self._tags[x] = _WEIGHT if weight else source
+        if (name == "logsumexp" and nodes) or (self._sums and any(x in self._sums for x in ins)):
+            self._follow_sums(ins, made)
         if any(x in self._z for x in ins):
             self._follow_z(name, ins, made)
         return out
@@ -382,11 +386,28 @@ class Recorder(TorchFunctionMode):
             return
         if name in ("cat", "concat", "stack", "hstack", "concatenate") and len(calls) > 1 and all(calls):
             first = calls[0]
-            if all(one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls):
+            features = ins[0].shape[:-1] == made.shape[:-1] and len(first.heads()[0]) > 1  # parts of the same heads' z
+            if not features and all(
+                one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls
+            ):
                 for one in calls:
                     one.group = calls
         elif calls[0] is not None and len(calls) == 1 and (name in VIEWS or name == "dropout"):
             self._z[made] = calls[0]
+
+    def _follow_sums(self, ins: list[Tensor], made: Any) -> None:
+        """A sum of exp(scores) on its way to z: what it scales there is a share of the map."""
+        if any(x in self._z for x in ins):
+            self.escape(
+                ("scaled", self._site),
+                N_(
+                    "z at {site} is scaled by numbers made of its own scores: the weights are shares of what is drawn",
+                    site=self._site or "-",
+                ),
+            )
+        else:
+            for x in tensors(made, 2):
+                self._sums[x] = True
 
     # attention ------------------------------------------------------------------------------------------------
 

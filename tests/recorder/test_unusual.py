@@ -1,0 +1,116 @@
+"""Habits of single types of `transformers`, each in a small model: what is attention, whose heads, and what is named."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+import vizformer as vf
+from tests.recorder.hand_written import GPT, Attention, Block, D, H, Separate, d, future, ids, split
+from vizformer.recorder import check
+
+
+class Clamped(Attention):
+    """Scores are no less than the least number (XGLM)."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        scores = (q @ k.mT * d**-0.5).masked_fill(future(x.shape[1]), -torch.inf)
+        scores = torch.max(scores, torch.tensor(torch.finfo(scores.dtype).min))
+        return self.out(self.keep(scores.softmax(-1)) @ v)
+
+
+class Halves(Attention):
+    """The same map multiplies two halves of the values, put side by side (DiffLlama)."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        halves = [F.scaled_dot_product_attention(q, k, part, is_causal=True).transpose(1, 2) for part in v.chunk(2, -1)]
+        return self.wo(torch.cat(halves, -1).flatten(2))
+
+
+class Indexed(Attention):
+    """Tokens are chosen by scores that are added up over heads (DeepSeek-V3.2); as many heads as tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Linear(D, H)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        index = F.relu(split(self.wq(x)).transpose(1, 2) @ self.wk(x)[:, None, :, :d].mT)
+        index = (self.weights(x)[:, :, None] @ index).squeeze(2).masked_fill(future(x.shape[1]), -torch.inf)
+        chosen = torch.full_like(index, -torch.inf).scatter(-1, index.topk(2, -1).indices, 0.0)
+        chosen = chosen.masked_fill(future(x.shape[1]), -torch.inf).masked_fill(
+            torch.eye(x.shape[1], dtype=torch.bool), 0.0
+        )
+        return self.out(self.keep((q @ k.mT * d**-0.5 + chosen[:, None]).softmax(-1)) @ v)
+
+
+class Scaled(Attention):
+    """A sink that scales z by a sum of the scores (Granite)."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        scores = q @ k.mT * d**-0.5
+        share = (scores.logsumexp(-1) - 0.3).sigmoid()
+        return self.out(scores.softmax(-1) @ v * share[..., None])
+
+
+class AllBlocked(Attention):
+    """The first query may look at nothing, by the least number of float32 (BLT): its weights are alike."""
+
+    def forward(self, x):
+        mask = torch.zeros(x.shape[1], x.shape[1])
+        mask[0] = torch.finfo(torch.float32).min
+        return self.out(F.scaled_dot_product_attention(*self.qkv(x), attn_mask=mask))
+
+
+def test_the_larger_of_scores_and_a_number_is_on_the_way_to_a_map():
+    model = GPT(Clamped)
+    trace = vf.record(model, ids())
+    assert not trace.escaped
+    assert_close(trace["h.0.attn"].maps(), model.maps[0][0], rtol=0, atol=1e-6)
+
+
+def test_parts_of_z_are_no_more_heads():
+    trace = vf.record(GPT(Halves), ids())
+    assert [one.n_heads for one in trace.runs("h.0.attn")] == [H, H]
+    first, second = trace.runs("h.0.attn")
+    assert_close(first.maps(), second.maps(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("n", [H, 7])
+def test_scores_that_choose_tokens_are_no_attention(n):
+    model = GPT(Indexed)
+    trace = vf.record(model, ids(n=n))
+    assert len(trace.calls) == 2
+    assert_close(trace["h.0.attn"].maps(), model.maps[0][0], rtol=0, atol=1e-6)
+    assert check(model, ids(n=n)).exact
+
+
+def test_z_that_is_scaled_by_its_own_scores_is_named():
+    found = check(GPT(Scaled), ids())
+    assert found.exact
+    assert not found.whole
+    assert "the weights are shares of what is drawn" in str(found.said[0])
+
+
+def test_a_query_whose_keys_are_all_blocked_by_a_number_has_equal_weights():
+    one = vf.record(GPT(AllBlocked), ids())["h.0.attn"]
+    assert one.is_exact
+    assert one.prove(2, 0).holds
+    assert_close(one.pattern(2)[0], torch.full((7,), 1 / 7))
+    assert_close(one.record.pattern(2)[0], torch.full((7,), 1 / 7))
+
+
+def test_blocks_of_several_classes_have_one_stream():
+    class Other(Block):
+        pass
+
+    model = GPT()
+    model.h[1] = Other(Separate).eval()
+    trace = vf.record(model, ids())
+    assert trace.streams == ("h", "h.0", "h.1")
+    assert check(model, ids()).whole
