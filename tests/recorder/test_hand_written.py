@@ -106,6 +106,14 @@ def test_weights_that_are_no_softmax_are_a_record_without_scores(tmp_path):
         assert record.reason_map is None or set(record.reason(0).flatten().tolist()) <= {0, int(Reason.FUTURE)}
 
 
+def test_layers_keep_one_mask_and_no_numbers_for_what_is_not_there():
+    trace = vf.record(GPT(), ids()).as_trace()
+    first, second = (trace[site] for site in trace.sites)
+    assert first.bias is second.bias
+    assert first.bias.shape == (1, 7, 7)
+    assert first.position_bias is None
+
+
 def test_layers_with_other_numbers_of_heads_are_one_trace(tmp_path):
     model = GPT()
     model.h[1].attn = KINDS["Separate"]()

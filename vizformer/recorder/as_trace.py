@@ -1,6 +1,6 @@
 """A recorded run as the app's own: the same numbers, by the app's names of layers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -38,17 +38,10 @@ def _by_form(attention: "RecordedAttention") -> AttentionRecord | None:
     rows_added, rows_blocked, scales, rows_sinks = [], [], [], []
     caps = {form.cap for row in places for form, _ in row}  # type: ignore[union-attr]
     for step, row in zip(attention.steps, places, strict=True):
-        n_q, keys = step[0].n_q, step[0].v.part.n
-        added = torch.zeros(len(row), n_q, n_k, dtype=torch.float64)
-        blocked = torch.zeros(len(row), n_q, n_k, dtype=torch.bool)
-        blocked[..., keys:] = True  # keys that the step did not have yet
-        for head, (form, at) in enumerate(row):
-            assert form is not None
-            for whole, part in ((added, form.added), (blocked, form.blocked)):
-                if part is not None:
-                    whole[head, :, :keys] = part[0 if len(part) == 1 else at]
-        rows_added.append(added)
-        rows_blocked.append(blocked)
+        shape, keys = (step[0].n_q, n_k), step[0].v.part.n
+        rows_added.append(_of_heads([(form.added, at) for form, at in row], shape, keys, torch.float64))  # type: ignore[union-attr]
+        rows_blocked.append(_of_heads([(form.blocked, at) for form, at in row], shape, keys, torch.bool))  # type: ignore[union-attr]
+        rows_blocked[-1][..., keys:] = True  # keys that the step did not have yet
         scales.append(torch.stack([form.scale[at] for form, at in row]))  # type: ignore[union-attr]
         rows_sinks.append([form.sinks for form, _ in row])  # type: ignore[union-attr]
     if len(caps) > 1 or any(not torch.allclose(one, scales[0]) for one in scales):
@@ -63,7 +56,7 @@ def _by_form(attention: "RecordedAttention") -> AttentionRecord | None:
     scale = scales[0]
     if not torch.allclose(scale, scale[:1].expand_as(scale), rtol=1e-6):
         q, scale = q * scale[:, None, None].to(q), torch.ones_like(scale)
-    added, blocked = torch.cat(rows_added, 1).to(q.device), torch.cat(rows_blocked, 1).to(q.device)
+    added, blocked = (_beside(rows).to(q.device) for rows in (rows_added, rows_blocked))
     sinks = None
     if not all(none):
         sinks = torch.stack([form.sinks[at] for form, at in places[0]])[:, None].float()  # type: ignore[union-attr, index]
@@ -73,10 +66,29 @@ def _by_form(attention: "RecordedAttention") -> AttentionRecord | None:
         torch.zeros_like(blocked, dtype=torch.float32).masked_fill(blocked, -torch.inf) if bool(blocked.any()) else None
     )
     reason = None if bias is None else reasons_of(blocked)
-    place = added.float() if bool(added.any()) else None
+    place = added.float().expand(len(q), -1, -1) if bool(added.any()) else None
     k, v = _shared(k, v)
     scoring = Scoring(float(scale[0]), caps.pop())
     return AttentionRecord(attention.site, q, k, v, bias, reason, scoring, place, attention.tokens, sinks=sinks)
+
+
+def _of_heads(
+    parts: Sequence[tuple[Tensor | None, int]], shape: tuple[int, int], keys: int, dtype: torch.dtype
+) -> Tensor:
+    """What forms have for each head, [heads, *shape], or [1, *shape] where that is the same for all; 0 beyond `keys`."""
+    first = parts[0][0]
+    same = all(part is first for part, _ in parts) and (first is None or len(first) == 1)
+    whole = torch.zeros(1 if same else len(parts), *shape, dtype=dtype)
+    for head, (part, at) in enumerate(parts[:1] if same else parts):
+        if part is not None:
+            whole[head, :, :keys] = part[0 if len(part) == 1 else at]
+    return whole
+
+
+def _beside(steps: Sequence[Tensor]) -> Tensor:
+    """Rows of several steps one below the other, [heads or 1, n_q, n_k]."""
+    heads = max(map(len, steps))
+    return torch.cat([one.expand(heads, -1, -1) for one in steps], 1)
 
 
 def _by_weights(attention: "RecordedAttention") -> AttentionRecord | None:
@@ -126,7 +138,7 @@ def app_trace(trace: "RecordedTrace") -> Trace:
             )
         if call.unproved is not None:
             raise TraceError(call.unproved)
-        records[site] = replace(record, site=site)
+        records[site] = replace(_sharing(record, records.values()), site=site)
         stack, _, what = site.split(".")
         first = records[f"{stack}.0.{what}"]
         if (first.q.shape[1], first.k.shape[1]) != (record.q.shape[1], record.k.shape[1]):
@@ -146,6 +158,15 @@ def app_trace(trace: "RecordedTrace") -> Trace:
     }
     about = {"model": trace.model_name, "recorded": "vizformer.recorder"}
     return Trace(tokens, None, (), about, None, records, residuals, trace.logits)
+
+
+def _sharing(record: AttentionRecord, others: Iterable[AttentionRecord]) -> AttentionRecord:
+    """The same call with the mask of an earlier one, where that is the same: it is kept once."""
+    for other in others:
+        both = record.bias is not None and other.bias is not None
+        if both and torch.equal(record.bias, other.bias) and torch.equal(record.reason_map, other.reason_map):  # type: ignore[arg-type]
+            return replace(record, bias=other.bias, reason_map=other.reason_map)
+    return record
 
 
 def app_sites(trace: "RecordedTrace") -> "dict[str, RecordedAttention]":
