@@ -194,7 +194,7 @@ def _settings(plan: "Plan") -> dict[str, str]:
 
 @cached
 def _size(_plan: "Plan", key: str) -> int:
-    from vizformer.model.transformer import count_parameters
+    from vizformer.model import count_parameters
 
     return count_parameters(_plan.config)
 
