@@ -15,6 +15,7 @@ from vizformer.web.tools.fill_mask import computations
 from vizformer.web.tools.fill_mask.computations import Positions, Shown, mask_piece, masked_text
 from vizformer.web.widgets import chart, in_python
 from vizformer.web.widgets.answer_question import ask_why
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -54,6 +55,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
     )
 
 
+@laboratory
 def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Positions, focus: int) -> None:
     shape = subject.shape
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(shape.n_heads)}}
