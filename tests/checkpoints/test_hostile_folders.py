@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("transformers")
 
 from tests.checkpoints.hostile_folders import FOLDERS
 from tests.checkpoints.test_by_transformers import made
 from vizformer.checkpoints import load
+from vizformer.checkpoints.files.weights import Stored, Weights
+from vizformer.checkpoints.hugging_face.said_by_config import said_by
 from vizformer.errors import CheckpointError, VizformerError
 
 pytestmark = [pytest.mark.parity]
@@ -71,6 +74,36 @@ def test_a_hostile_folder_is_refused_at_once(measured, name):
     assert took["said"].isprintable()
     assert took["seconds"] < 2
     assert took["memory"] < 300
+
+
+@pytest.mark.parametrize(
+    ("field", "most"),
+    [
+        ("num_hidden_layers", 64),  # of a file with few tensors
+        ("encoder_layers", 64),
+        ("n_layer", 64),
+        ("vocab_size", 2**17),
+        ("intermediate_size", 2**17),
+        ("num_local_experts", 2**17),
+        ("max_position_embeddings", 2**31 - 1),  # of which no table may be made: that is tried
+        ("rope_theta", 2**31 - 1),
+        ("layer_rope_theta", 2**31 - 1),
+        ("sliding_window", 2**31 - 1),
+        ("chunk_size", 1024),
+        ("attention_window", 4096),
+        ("local_radius", 256),
+        ("lsh_num_chunks_before", 256),
+        ("rope_factor", 1024),
+    ],
+)
+def test_a_number_is_bounded_by_what_it_counts(field: str, most: int) -> None:
+    weights = Weights({"x": Stored("model.safetensors", (8, 8), "float32", lambda: torch.zeros(8, 8))}, {})
+    for where in ({field: most}, {"text_config": {field: [most]}}):
+        assert not said_by(where, weights).problems
+    for where in ({field: most + 1}, {"text_config": {field: [most + 1]}}, {field: float("nan")}):
+        assert field in str(said_by(where, weights).problems[0])
+    waves = {"sinusoidal_embeddings": True, "max_position_embeddings": 4097}
+    assert "max_position_embeddings=4097" in str(said_by(waves, weights).problems[0])
 
 
 # Of wrong kinds, far too large, with something inside, or what code is called by.

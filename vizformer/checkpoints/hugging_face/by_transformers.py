@@ -50,7 +50,7 @@ from vizformer.text import IdTokenizer, Tokenizer
 
 CONFIG = "config.json"
 INSTALL = 'pip install "vizformer[transformers]"'
-_MOST_BYTES = 192 * MEGABYTE  # of tables that are computed from the options while a model is made, together
+_MOST_BYTES = 96 * MEGABYTE  # of tables that are computed from the options while a model is made, together
 _MOST_SECONDS = 6.0  # of the processor, in which the model of a file with very many tensors is made
 _ATTENTION = "eager"
 """The plain products and softmax, set once: the fused call leaves out what some models do to their scores (caps, sinks)."""
@@ -251,7 +251,7 @@ def first_run(examined: Examined) -> Iterator[None]:
     Raises:
         CheckpointError: it takes much longer than its weights would.
     """
-    with _as_refusal(), _Bounds(4 + 1e-9 * examined.report.n_parameters, math.inf):
+    with _as_refusal(), _Bounds(1.5 + 1e-9 * examined.report.n_parameters, math.inf):
         yield
 
 

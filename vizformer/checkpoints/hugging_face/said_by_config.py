@@ -28,14 +28,16 @@ _COUNT = re.compile(r"(?:^|_)(?:layers?|blocks?|stages?|depths?|cycles?|hidden_g
 _NO_COUNT = re.compile(r"size|window|offset|freq|period|norm|dim|width|chunk|type|id$|scale|length")
 # As `transformers` writes numbers that JSON has no word for: {"__float__": "Infinity"}.
 _FLOATS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
-# What a text is filled up to a multiple of: as much is computed for the shortest one.
+# What a text is filled up to, or how often it is read: as much is computed for the shortest one.
 _FILLED = {
     re.compile(r"^(\w+_)?chunk_(size|length)$"): 1024,
     re.compile(r"attention_window|block_(size|length)$"): 4096,
+    re.compile(r"radius|num_chunks|num_hashes"): 256,
 }
 _LONG = ("attention_chunk_size",)  # a mask alone
 _FACTOR = re.compile(r"factor|ratio|pct|percent|mult|expan")  # what a side is multiplied by
 _MOST_TIMES = 1024
+_MOST_WAVES = 4096  # positions of a table of waves, which XLM makes number by number
 _MAY_BE_INFINITE = ("time_step_limit", "time_step_max")  # of Mamba's steps, as `transformers` writes them
 
 # What no forward that is recorded depends on: names, labels, training; and the precision, which is chosen here.
@@ -91,7 +93,10 @@ def said_by(raw: Mapping[str, Any], weights: Weights) -> Said:
     layers = min(len(weights.tensors) // _LEAST_TENSORS, MOST_LAYERS)
     limits = _Limits(max(_LEAST_LAYERS, layers), max(_LEAST_SIDE, weights.longest_side))
     fields = _kept(raw, struck)
+    sinusoidal = any(name.startswith("sinusoidal") and value for name, value in _fields(fields))
     for name, value in _values(fields):
+        if sinusoidal and "position" in name and isinstance(value, int | float) and value > _MOST_WAVES:
+            problems.append(N_("{field}={value}: {rule}", field=name, value=shown(value), rule=_from_to(_MOST_WAVES)))
         if (rule := limits.rule(name, value)) is not None:
             problems.append(N_("{field}={value}: {rule}", field=_named(name), value=shown(value), rule=rule))
     for name, value in _fields(fields):
