@@ -47,7 +47,7 @@ def parts(subject: Subject) -> None:
 def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
     """What is taken out: parts of the model, or tokens of the input."""
     names = {
-        "parts": _("heads and sublayers"),
+        "parts": _("heads and sublayers") if subject.checkpoint.is_own else _("attention heads"),
         "tokens": _("input tokens"),
     }
     with settings:

@@ -18,6 +18,7 @@ from vizformer.web.words.i18n import _
 Result = TypeVar("Result")
 
 AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
+RECORDED = 2e8  # that take as long as to record a run, 20 ms
 MOST = 4e12  # that a page takes on: some minutes
 POLL = 0.5  # seconds between two looks at work that goes on
 _READER = "vizformer.reader"
@@ -27,7 +28,12 @@ _FAILED = "vizformer.failed"  # what went wrong while it was watched, for the ru
 def cost(subject: Subject, runs: int, length: int | None = None) -> float:
     """Multiplications of some runs of the model over the texts of a subject, or over so many tokens, about."""
     n = sum(len(tokens) for tokens in subject.trace.tokens.values()) if length is None else length
-    return float(runs) * n * model_cache.n_parameters(subject.model)
+    return float(runs) * n * model_cache.n_parameters(subject.model) + beside(subject, runs)
+
+
+def beside(subject: Subject, runs: int) -> float:
+    """Multiplications that take as long as what a run takes beside them: of recorded code each call is looked at."""
+    return RECORDED * runs if model_cache.is_recorded(subject.model) else 0.0
 
 
 Said = Callable[[int, int], str]  # how far it is, in words: done, of how many

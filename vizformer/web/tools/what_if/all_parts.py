@@ -137,7 +137,7 @@ def choose_parts(subject: Subject) -> tuple[Part, ...]:
         known,
         format_func=names.__getitem__,
         max_selections=MOST,
-        placeholder=_("Choose heads or sublayers"),
+        placeholder=_("Choose heads or sublayers") if subject.checkpoint.is_own else _("Choose heads"),
         key=key,
         on_change=_take,
     )

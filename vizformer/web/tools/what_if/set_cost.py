@@ -16,7 +16,9 @@ OF_ROW = 1.5e8  # multiplications that take as long as what is done for a prompt
 
 def cost(model: Subject, prompts: PromptSet, of_row: int) -> float:
     """Multiplications of `of_row` runs of every prompt of a set, and of two more with which it is read."""
-    return watched_work.cost(model, of_row + 2, tokens(model, prompts)) + OF_ROW * len(prompts.rows)
+    rows = len(prompts.rows)
+    others = watched_work.beside(model, (of_row + 2) * (rows - 1))
+    return watched_work.cost(model, of_row + 2, tokens(model, prompts)) + others + OF_ROW * rows
 
 
 @cached
