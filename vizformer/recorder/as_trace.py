@@ -78,7 +78,8 @@ def _of_heads(
     """What forms have for each head, [heads, *shape], or [1, *shape] where that is the same for all; 0 beyond `keys`."""
     first = parts[0][0]
     same = all(part is first for part, _ in parts) and (first is None or len(first) == 1)
-    whole = torch.zeros(1 if same else len(parts), *shape, dtype=dtype)
+    device = next((part.device for part, _ in parts if part is not None), None)
+    whole = torch.zeros(1 if same else len(parts), *shape, dtype=dtype, device=device)
     for head, (part, at) in enumerate(parts[:1] if same else parts):
         if part is not None:
             whole[head, :, :keys] = part[0 if len(part) == 1 else at]

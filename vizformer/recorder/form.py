@@ -123,7 +123,9 @@ def _of_sdpa(call: Call) -> Form | None:
     scale = call.options.get("scale")
     d = call.q.part.tensor.shape[call.q.labels.index(call.q.column)]
     n = torch.Size(call.lead).numel()
-    every = torch.full((n,), d**-0.5 if scale is None else float(scale), dtype=torch.float64)
+    every = torch.full(
+        (n,), d**-0.5 if scale is None else float(scale), dtype=torch.float64, device=call.q.part.tensor.device
+    )
     added = call.added(shape, torch.float64)
     if added is not None and bool(((added <= _BLOCKS).all(-1) & added.isfinite().any(-1)).any()):
         return None

@@ -337,7 +337,7 @@ class Recorder(TorchFunctionMode):
 
     def _held(self, x: Tensor) -> Held:
         """A copy of a tensor, one for all calls that are handed the same numbers."""
-        key = (x.data_ptr(), x.dtype, tuple(x.shape), x.stride(), _version(x))
+        key = (x.data_ptr() or id(x), x.dtype, tuple(x.shape), x.stride(), _version(x))
         if key not in self._copies:
             narrow = x.detach()
             for dim, step in enumerate(x.stride()):

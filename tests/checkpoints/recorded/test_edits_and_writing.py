@@ -5,9 +5,12 @@ import threading
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
 import vizformer as vf
+from tests import pretend_device
 from tests.checkpoints.recorded.test_wrap import Letters, Translator, words
 from tests.recorder.hand_written import GPT, KINDS, V, d
 from tests.recorder.tiny_types import made
@@ -189,3 +192,53 @@ def test_threads_edit_write_and_read_one_checkpoint_at_once(pair):
     for one in threads:
         one.join()
     assert not wrong
+
+
+class Fast(KINDS["Separate"]):
+    def forward(self, x):
+        return self.out(F.scaled_dot_product_attention(*self.qkv(x), is_causal=True))
+
+
+class Sinking(KINDS["Separate"]):
+    def __init__(self):
+        super().__init__()
+        self.sink = nn.Parameter(torch.ones(4, 1, 1))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        sink = self.sink.expand(len(x), -1, x.shape[1], 1)
+        p = torch.cat([q @ k.mT / d**0.5, sink], -1).softmax(-1)[..., :-1]
+        return self.out(p @ v)
+
+
+class Placed(GPT):
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.h:
+            x = block(x)
+        return self.lm_head(self.ln_f(x))
+
+
+@pytest.mark.parametrize("kind", [KINDS["Fused"], Fast, Sinking])
+def test_on_another_device_every_number_is_that_of_the_processor(kind):
+    here = vf.wrap(Placed(kind), Letters(), max_positions=20)
+    stack = here.shape.last_stack
+    edit = Edit(
+        cells=(Cell(f"{stack}.0.self.mask", (3, 1), -math.inf), Cell(f"{stack}.1.self.q", (1, 2, 0), 0.5)),
+        patches=(Patch(f"{stack}.1.self.z", (2,), 0.0), Patch(f"{stack}.1.pre", (1,), 0.25)),
+        skipped=frozenset({f"{stack}.0"}),
+    )
+    expected = [here.trace("a cat sat", edit=one) for one in (None, edit)]
+    with pretend_device.device() as device:
+        there = vf.wrap(Placed(kind).to(device), Letters(), max_positions=20)
+        for one, trace in zip((None, edit), expected, strict=True):
+            found = there.trace("a cat sat", edit=one)
+            assert found.logits.device == device
+            assert_close(found.logits.cpu(), trace.logits)
+            for site in trace.sites:
+                assert_close(found[site].pattern(1).cpu(), trace[site].pattern(1))
+                assert_close(found[site].z(1).cpu(), trace[site].z(1))
+        heads = vf.analysis.TraceHeads(tuple(found[site] for site in found.sites))
+        assert heads.small(0)[0].shape == (4, 9, 9)
+        if here.shape.decoder_heads:
+            assert there.generate("a cat", max_new=3).ids == here.generate("a cat", max_new=3).ids
