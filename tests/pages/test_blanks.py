@@ -68,12 +68,12 @@ def test_it_opens_with_the_word_hidden_that_is_found_most_surely(open_app: Open,
 
 OPENINGS = [
     ("en-US", "", "door", True),  # what the page opens on
-    ("zh-CN", "", "只", True),
+    ("zh-CN", "", "只", False),
     ("en-US", "The animal didn't cross the street because it was too tired.", "cross", True),
     ("en-US", "I don’t know Tom's grandmother.", "know", True),  # “’t” and “Tom” are found more surely
     ("en-US", "He lives in Liverpool.", "lives", True),
     ("en-US", "The dog was tired, so it went to", "was", False),  # the longer words are not found
-    ("zh-CN", "小明把苹果放在桌上，然后吃掉了它。", "果", True),
+    ("zh-CN", "小明把苹果放在桌上，然后吃掉了它。", "果", False),
 ]
 
 

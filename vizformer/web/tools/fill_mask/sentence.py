@@ -74,7 +74,7 @@ def open_on_a_blank(subject: Subject, shown: Shown, chances: np.ndarray) -> str:
         return ""
     if st.session_state.get(_OPENED) != (subject.text, surest):
         st.session_state[_OPENED], st.session_state[_CLICKED] = (subject.text, surest), surest
-    if not longer:
+    if not longer or chances[surest] == max(chances[i] for i in words):
         return _("Hidden: the word that the model is surest of.")
     return _("Hidden: of the longer words the one that the model is surest of.")
 
