@@ -72,7 +72,6 @@ class Walkthrough:
     count: int  # tokens that the text has
     followed: int  # the token whose row is followed
     width: int  # d_model
-    vocab_size: int  # rows of the table that the text is read with
     embedded: Float[ndarray, "n table_cells"]  # E[id], times sqrt(d_model) where the model does that
     added: Float[ndarray, "n table_cells"] | None  # the position vectors; None where none are added
     entering: Float[ndarray, "n cells"]  # what enters the first layer
@@ -94,13 +93,16 @@ class Walkthrough:
 
 
 @torch.inference_mode()
-def walkthrough(checkpoint: AnyCheckpoint, trace: Trace, followed: int, *, predicts: bool = True) -> Walkthrough:
+def walkthrough(
+    checkpoint: AnyCheckpoint, trace: Trace, followed: int, *, predicts: bool = True, position: int | None = None
+) -> Walkthrough:
     """The numbers of a forward that are shown, for one token of the text.
 
     Args:
         checkpoint, trace: the model, and its forward.
         followed: the token's place among the first `SHOWN` of the stack that reads the text.
         predicts: whether the model came with a head that predicts tokens.
+        position: the row of the candidates where no encoder is looked at; None: that of the token that is followed.
     """
     stack: Literal["encoder", "decoder"] = "encoder" if "encoder" in trace.tokens else "decoder"
     tokens = trace.tokens.get(stack, ())
@@ -118,7 +120,7 @@ def walkthrough(checkpoint: AnyCheckpoint, trace: Trace, followed: int, *, predi
     target = trace.tokens["decoder"][:SHOWN] if stack == "encoder" and "decoder" in trace.tokens else ()
     found = choices(checkpoint, trace)[:SHOWN] if predicts else ()
     cross = _cross(trace, tokens, target, found, followed, n) if target else None
-    position = followed if cross is None else cross.query
+    position = cross.query if cross is not None else followed if position is None else position
     layers = [trace.residual(f"{stack}.0.pre")[followed]]
     layers += [trace.residual(f"{stack}.{layer}.post")[followed] for layer in range(n_layers(trace, stack))]
     return Walkthrough(
@@ -126,7 +128,6 @@ def walkthrough(checkpoint: AnyCheckpoint, trace: Trace, followed: int, *, predi
         count=len(tokens),
         followed=followed,
         width=config.d_model,
-        vocab_size=table.shape[0],
         embedded=_cells(embedded),
         added=None if added is None else _cells(added),
         entering=_cells(entering),

@@ -29,21 +29,12 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, language, translate
 
 PLACES: Mapping[str, str] = {
-    **{
-        "tokens": "rows",
-        "tokens/pieces": "tokens",
-        "tokens/merges": "tokens",
-    },
+    **{"tokens": "rows", "tokens/pieces": "tokens", "tokens/merges": "tokens"},
     **{"positions": "places", "qkv": "query", "qkv/scale": "softmax", "heads": "heads", "masks": "mask"},
     **{"block": "layer", "block/count": "", "cross": "cross", "decoding": "writing", "decoding/cache": "mask"},
     **{"training": "", "training/loss": "loss", "training/smoothing": "loss", "training/sharing": "rows"},
     **{"map": "", "costs": "", "costs/flash": "softmax", "costs/linear": "softmax"},
-    **{
-        "costs/sparse": "softmax",
-    },
-    **{},
-    **{},
-    **{"mixers": "softmax", "mixers/latent": "query"},
+    **{"costs/sparse": "softmax", "mixers": "softmax", "mixers/latent": "query"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
 _DRAWN = "map/drawing"  # the part that is the drawing

@@ -38,19 +38,8 @@ class Sentence:
         tokens = self.subject.tokens[:SHOWN]
         alone = self.stack == "decoder"
         row = len(tokens) - 1 if alone else usual_query(tokens)
-        predicts = model_cache.predicts(self.subject.model)
-        return walkthrough(self.subject.checkpoint, self.subject.trace, row, predicts=predicts)
-
-    @property
-    def predicting(self) -> int:
-        """The row of the decoder whose next token is asked for: of a text that ends in a mark, that before its last word."""
-        rows = self.written
-        if self.stack == "encoder":
-            return len(rows) // 2
-        last = usual_query(rows)
-        if last == len(rows) - 1 or rows[last].special:
-            return len(rows) - 1
-        return max(next(i for i in range(len(rows)) if rows[i].word == rows[last].word) - 1, 0)
+        predicts, position = model_cache.predicts(self.subject.model), _before_last_word(tokens) if alone else None
+        return walkthrough(self.subject.checkpoint, self.subject.trace, row, predicts=predicts, position=position)
 
     @property
     def stack(self) -> Stack:
@@ -81,6 +70,14 @@ class Sentence:
     def written(self) -> tuple[Token, ...]:
         """The tokens of the decoder that are shown: what it has written, its start mark first."""
         return self.found.target or (self.found.tokens if self.stack == "decoder" else ())
+
+
+def _before_last_word(tokens: Sequence[Token]) -> int:
+    """Of a text that ends in a mark, the row before its last word, which is asked for; else the last row."""
+    last = usual_query(tokens)
+    if last == len(tokens) - 1 or tokens[last].special:
+        return len(tokens) - 1
+    return max(next(i for i in range(len(tokens)) if tokens[i].word == tokens[last].word) - 1, 0)
 
 
 def number(value: float) -> str:

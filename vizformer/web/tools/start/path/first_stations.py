@@ -32,7 +32,7 @@ def machine(about: Sentence) -> Station:
     steps: list[Step] = [Show(say("fill" if fills else "see", **values), [chips])]
     if found.candidates:
         rows = about.written or found.tokens
-        at = found.followed if fills else about.predicting
+        at = found.followed if fills else found.position if about.stack == "decoder" else len(rows) // 2
         prefix = rows[at].text if fills else _joined(about, at)
         best = next_tokens(about.subject.checkpoint, about.subject.trace, at, _NEAREST)
         names, p = labels.told_apart([one.token for one in best]), [one.probability for one in best]

@@ -6,7 +6,6 @@ import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.forward_scenes import Walkthrough
-from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.analysis.attribution.station_numbers import TEMPERATURES
 from vizformer.components.stations import Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
 from vizformer.config import ModelConfig
@@ -79,11 +78,8 @@ def writing(about: Sentence) -> Station | None:
     if not found.candidates:
         return None
     say = words_of("writing")
-    alone, trace = about.subject.config.architecture == "decoder-only", about.subject.trace
-    at = about.predicting if alone else found.position
-    candidates = next_tokens(about.subject.checkpoint, trace, at, len(found.candidates))
-    names = labels.told_apart([one.token for one in candidates])
-    rows = station_numbers.tempered(trace, at, [one.token.id for one in candidates])
+    names = labels.told_apart([one.token for one in found.candidates])
+    rows = station_numbers.tempered(about.subject.trace, found.position, [one.token.id for one in found.candidates])
     frames: list[Frame] = []
     for row in rows:
         values = [float(p) for p in row]
