@@ -1,17 +1,22 @@
 """The page From other programs: a file of arrays becomes the pictures of the page Attention, without a model."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
+import vizformer as vf
 from recipes.attention_example import SENTENCE
+from tests import recorded_models
 from tests.analysis.test_attention_arrays import npz, weights
 from tests.bundled import load
 from tests.components.test_mount import sent as mounted
 from tests.pages.conftest import Open
 from tests.pages.reading import said
+from tests.recorder import hand_written
 from vizformer.analysis import head_maps
 from vizformer.analysis.heads.attention_files import read_attention
 from vizformer.errors import TraceError
@@ -202,3 +207,27 @@ def test_what_a_session_handed_in_goes_when_it_ends() -> None:
 def test_a_caption_says_where_the_colours_of_the_map_end() -> None:
     assert colours_said("absolute") == ()
     assert colours_said("own") == ("colours up to the largest of this map",)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "translator", "Sinks", "HandSoftmax"])
+def test_a_recorded_run_that_was_saved_anywhere_is_drawn(open_app: Open, tmp_path: Path, kind: str) -> None:
+    labels = ["The", "dog", "was", "tired", "so"]
+    if kind in hand_written.KINDS:
+        trace = vf.record(hand_written.GPT(hand_written.KINDS[kind]), hand_written.ids(n=5)).with_tokens(labels)
+    else:
+        module, _ = getattr(recorded_models, kind)()
+        given = {"decoder_input_ids": torch.tensor([[2, 9, 8]])} if kind == "translator" else {}
+        trace = vf.record(module, torch.tensor([[2, 5, 6, 7, 8]]), **given).with_tokens(labels, ["<s>", "un", "chien"])
+    trace.save(tmp_path / "run.safetensors", model="elsewhere")
+    app = handed_in(open_app(PAGE), (tmp_path / "run.safetensors").read_bytes(), "run.safetensors")
+    assert not app.exception
+    assert not app.error
+    names = app.selectbox(key="elsewhere.group").options if kind == "translator" else [None]
+    assert len(names) == (3 if kind == "translator" else 1)
+    for name in names:
+        app = app if name is None else app.selectbox(key="elsewhere.group").set_value(name).run()
+        data = mounted(app)
+        queries = ["<s>", "un", "chien"] if name in ("decoder", "cross") else labels
+        keys = ["<s>", "un", "chien"] if name == "decoder" else labels
+        assert (data["query_tokens"], data["key_tokens"]) == (queries, keys)
+        assert data["shape"] == [2, 4, len(queries), len(keys)]

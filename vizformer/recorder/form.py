@@ -43,10 +43,10 @@ class Form:
 
     def scores(self, product: Tensor, at: slice = slice(None)) -> Tensor:
         """q k^T [batch and heads, n_q, n_k], as the softmax sees it, before the mask."""
-        scores = product * self.scale[at, None, None]
+        scores = product * self.scale[at, None, None].to(product.device)
         if self.cap is not None:
             scores = self.cap * torch.tanh(scores / self.cap)
-        return scores if self.added is None else scores + _of(self.added, at)
+        return scores if self.added is None else scores + _of(self.added, at).to(product.device)
 
     def single(self) -> "Form":
         """The same in float32."""
@@ -58,10 +58,10 @@ class Form:
     def weights(self, product: Tensor, at: slice = slice(None)) -> Tensor:
         scores = self.scores(product, at)
         if self.blocked is not None:
-            scores = scores.masked_fill(_of(self.blocked, at), -torch.inf)
+            scores = scores.masked_fill(_of(self.blocked, at).to(product.device), -torch.inf)
         if self.sinks is None:
             return torch.softmax(scores, -1).nan_to_num(0.0)
-        sink = self.sinks[at, None, None].expand(*scores.shape[:2], 1)
+        sink = self.sinks[at, None, None].to(product.device).expand(*scores.shape[:2], 1)
         return torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
 
 
