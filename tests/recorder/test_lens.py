@@ -156,3 +156,32 @@ def test_shares_that_are_no_sum_are_refused():
         vf.record(GPT(), ids()).logit_shares(7, 0)
     with pytest.raises(TraceError, match="choose 0 to 28"):
         vf.record(GPT(), ids()).logit_shares(0, 29)
+
+
+def test_shares_of_heads_are_z_times_their_rows_of_the_output_matrix():
+    model = GPT()
+    trace = vf.record(model, ids(2)).of_item(1)
+    found = trace.head_shares(4, 11)
+    assert tuple(found) == trace.sites
+    x = trace.residual("h.1")[4].double()
+    deviation = (x.var(correction=0) + model.ln_f.eps).sqrt()
+    row, gamma = model.lm_head.weight.detach().double()[11], model.ln_f.weight.detach().double()
+    for layer, site in enumerate(trace.sites):
+        out = model.h[layer].attn.wo.weight.detach().double()
+        for head in range(4):
+            one = out[:, 4 * head : 4 * head + 4] @ trace[site].z(head)[4].double()
+            share = float(((one - one.mean()) / deviation * gamma) @ row)
+            assert found[site][head] == pytest.approx(share, abs=1e-4)
+
+
+def test_heads_behind_whose_sum_a_norm_stands_have_no_share():
+    for norm_first in (False, True):
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 4, 24, batch_first=True, norm_first=norm_first)
+        model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+        found = vf.record(model, torch.randn(1, 6, 16)).head_shares(2, 3)
+        assert all((values is not None) == norm_first for values in found.values())
+    with vf.recording(model) as trace, torch.no_grad():
+        model(torch.randn(1, 6, 16))
+    with pytest.raises(TraceError, match=r"vf\.record"):
+        trace.head_shares(2, 3)

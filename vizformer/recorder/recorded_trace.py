@@ -17,6 +17,7 @@ from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
+from vizformer.recorder.head_writes import writes_of, writes_of_heads
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
 from vizformer.recorder.recorder import Point
@@ -480,6 +481,37 @@ class RecordedTrace:
             TraceError: what `logits_of` raises; no such position or token; calls after the last block by which no logit
                 depends on the stream once what is not linear is held.
         """
+        return self._shares(position, token, against)[0]
+
+    def head_shares(
+        self, position: int, token: int, against: int | Literal["mean"] | None = None
+    ) -> dict[str, tuple[float, ...] | None]:
+        """Of each site the part that every head has in `logit_shares`; the model runs once more.
+
+        None of a site whose heads do not sum to what its attention adds to the stream, or in a block that does more with
+        the stream than to add to it (a norm behind the sum).
+
+        Raises:
+            TraceError: what `logit_shares` raises; a trace that cannot run its model again.
+        """
+        _, g, stack = self._shares(position, token, against)
+        recorder = writes_of(self)
+        found: dict[str, tuple[float, ...] | None] = {}
+        for attention in self.attention:
+            if attention.stack != stack:
+                continue
+            writes = writes_of_heads(self, recorder, attention)
+            found[attention.site] = None if writes is None else tuple((writes[:, position].double() @ g).tolist())
+        return found
+
+    def rows_like(self, x: Tensor, call: Call) -> Tensor:
+        """The rows of the text in a tensor that has the shape of the stream at a call."""
+        return self._rows(x, call.batch, call.n_q, call.site)
+
+    def _shares(
+        self, position: int, token: int, against: int | Literal["mean"] | None
+    ) -> tuple[LogitShares, Tensor, str]:
+        """The shares, the direction of the answer, and the stack that they are of."""
         own, recorded, point, answer = self._last
         logits = self._of_item(recorded, recorded)
         n, vocab = logits.shape
@@ -515,9 +547,8 @@ class RecordedTrace:
         values = tuple(float(one.double() @ g) for one in written)
         constant = float(value.detach()) - float(own[position].double() @ g)
         logit = float(asked(logits))
-        return LogitShares(
-            tuple(one.name for one in found), values, constant, logit, abs(sum(values) + constant - logit)
-        )
+        error = abs(sum(values) + constant - logit)
+        return LogitShares(tuple(one.name for one in found), values, constant, logit, error), g, point.stack
 
     @cached_property
     def _last(self) -> tuple[Tensor, Tensor, Point, int]:

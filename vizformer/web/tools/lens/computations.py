@@ -49,6 +49,13 @@ def layer_shares(subject: Subject, position: int, token: int, against: Against) 
 
 
 @cached
+def head_shares(subject: Subject, position: int, token: int, against: Against) -> dict[str, tuple[float, ...] | None]:
+    """Of a recorded model what every head adds to a logit, by its modules' names; None where heads have no share."""
+    run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
+    return run.head_shares(position, token, against)
+
+
+@cached
 def inexact(subject: Subject) -> tuple[Message, ...]:
     return tuple(what_is_inexact(subject.checkpoint))
 

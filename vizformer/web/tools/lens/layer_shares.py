@@ -1,4 +1,4 @@
-"""Of a recorded model the logit of the answer as a sum over its blocks."""
+"""Of a recorded model the logit of the answer as a sum over its blocks, and the heads' part of it."""
 
 import numpy as np
 import streamlit as st
@@ -12,6 +12,8 @@ from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.words.i18n import _, show_note
+
+HEADS = 12
 
 
 def draw_layer_shares(subject: Subject, asked: Asked) -> None:
@@ -29,3 +31,22 @@ def draw_layer_shares(subject: Subject, asked: Asked) -> None:
     size = max(1.0, float(np.abs(values).sum()))
     holds = found.error <= TOLERANCE * size
     proof_badge.show(Proof(N_("the model's own logit"), found.error, holds, direct=True), edited=bool(subject.edited))
+    _draw_heads(subject, asked)
+
+
+def _draw_heads(subject: Subject, asked: Asked) -> None:
+    """The heads that add or take off most, where what heads bring sums to what their attention adds."""
+    found = computations.head_shares(subject, asked.position, asked.token, asked.against)
+    shares = [(site, head, value) for site, values in found.items() for head, value in enumerate(values or ())]
+    if None in found.values():
+        sites = ", ".join(site for site, values in found.items() if values is None)
+        show_note(
+            "Heads have no share of their own in {sites}: what they bring does not sum to what is added to the stream, or a "
+            "norm stands after the sum.",
+            sites=sites,
+        )
+    if shares:
+        st.subheader(_("The heads that add or take off most"), anchor=False)
+        most = sorted(shares, key=lambda one: -abs(one[2]))[:HEADS]
+        names = [_("{site}, head {head}", site=site, head=head) for site, head, _value in most]
+        chart.show(figures.logit_terms(names, np.array([value for *_names, value in most])), key="lens.head_shares")
