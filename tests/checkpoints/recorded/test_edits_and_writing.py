@@ -131,6 +131,24 @@ def test_an_encoder_decoder_of_transformers_writes_with_its_cache(name):
     ][: len(trace.tokens["decoder"])]
 
 
+@pytest.mark.parametrize("name", ["mistral", "gemma2", "gpt_oss", "deepseek_v3", "falcon", "bloom"])
+def test_types_are_edited_and_write_with_their_caches_also_beyond_a_window(name):
+    model = made(name)
+    checkpoint, ids = vf.wrap(model, words(61)), [7, 8, 9]
+    steps = list(checkpoint.stream("w7 w8 w9", max_new=8))  # windows are of 4
+    for step in steps:
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
+        assert_close(step.probabilities.float(), logits.softmax(-1), rtol=0, atol=1e-4)
+        ids.append(step.id)
+    assert steps[-1].cache_bytes > 0
+    plain, out = checkpoint.trace("w7 w8 w9"), checkpoint.trace("w7 w8 w9", edit=Edit(skipped=frozenset({"decoder.0"})))
+    assert_close(out.residual("decoder.1.pre"), plain.residual("decoder.0.pre"))
+    warm = checkpoint.trace("w7 w8 w9", edit=Edit(temperatures={SITE: 2.0}))
+    assert not torch.allclose(warm.logits, plain.logits, atol=1e-4)
+    assert warm[SITE].scale == pytest.approx(plain[SITE].scale / 2)
+
+
 def test_code_without_a_cache_writes_by_full_forwards():
     checkpoint = vf.wrap(Translator(), Letters(), start_ids=(26,), eos_id=27)
     steps, ids = list(checkpoint.stream("a cat", max_new=6)), [26]
