@@ -36,7 +36,7 @@ def recorded_steps(checkpoint: RecordedCheckpoint, trace: Trace, site: str, head
     run = checkpoint.again(trace)
     attention = app_sites(run)[site]
     query %= attention.n_q
-    blocked = None if record.bias is None else record.reason(head)[query].numpy() != 0
+    blocked = None if record.bias is None else record.reason(head)[query].cpu().numpy() != 0
     ops = attention_ops(run, attention, head, query, ROOM)
     return _steps(ops, attention.n_k, attention.n_q, blocked)
 
