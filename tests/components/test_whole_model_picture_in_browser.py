@@ -120,3 +120,13 @@ def test_a_head_that_rests_on_one_token_is_said_to(open_file):
     page.get_by_role("button", name="Encoder layer 0, self-attention, head 3").click()
     expect(rest).to_have_text("This head rests: on average a token gives itself 80 %.")
     expect(page.locator(".vf-whole-encoder .vf-whole-token").nth(1)).to_have_text("see look")
+
+
+def test_on_paper_its_parts_stand_one_below_the_other(open_file):
+    page = open_file(whole_model_picture.to_html(picture()), width=1280)
+    lanes, bars = page.locator(".vf-whole-lanes"), page.locator(".vf-whole-next")
+    assert bars.bounding_box()["x"] > lanes.bounding_box()["x"] + 500
+    page.evaluate("document.body.style.width = '700px'")
+    expect(page.locator(".vf-whole")).to_have_class("vf-whole vf-whole-narrow")
+    assert bars.bounding_box()["y"] > lanes.bounding_box()["y"] + 100
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280

@@ -7,6 +7,7 @@ import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
 import { BoxInside } from "./js/box_inside.js";
 import { boxName, placeOf } from "./js/box_places.js";
+import { watchWidth } from "./js/fit_width.js";
 import { hiddenLayers } from "./js/hidden_layers.js";
 import { laneButton, rove, stepInLane } from "./js/lane_keys.js";
 import { drawCandidates, drawWritten } from "./js/next_token.js";
@@ -61,11 +62,11 @@ class WholeModelPicture {
     this.root.addEventListener("pointerdown", () => this.bar.stop());
     this.root.addEventListener("keydown", (event) => this.key(event));
     parent.append(this.root);
+    this.fit = watchWidth(this.root);
   }
 
   /** @param {Component<SentPicture>} component */
-  update(component) {
-    const { data, setStateValue } = component;
+  update({ data, setStateValue }) {
     const before = this.data?.made;
     const [was, head] = [this.maps[this.at], this.maps[this.at]?.heads[this.head]];
     Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
@@ -282,8 +283,6 @@ class WholeModelPicture {
     if (this.send) this.send("selected", { does, kind, layer, head: heads[this.head], query: this.query, ...more, seq: Date.now() });
   }
 
-  // --- the glass as a sheet, on a narrow screen ---
-
   /** @param {HTMLButtonElement} from */
   open_sheet(from) {
     this.pressed = from;
@@ -310,6 +309,7 @@ class WholeModelPicture {
 
   close() {
     clearTimeout(this.bar.timer);
+    this.fit.disconnect();
     this.root.remove();
   }
 }

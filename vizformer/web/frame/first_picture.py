@@ -35,7 +35,7 @@ _PRESSED = re.compile(  # words that stand there only after a press
     "vector_|in_|row_of|terms|(same|other)_row|which_number|.*_(is|are)$|norm_|(layer|rms)_norm"
     "|way$|own$|back$|which_layer|output_here|lane_alone|fetching|not_come|no_operands|products|which$|and_bias|holds|differs"
 )
-_COMMENT = re.compile(r"//.*|/\*((?!\*/).)*\*/")  # a line of nothing else
+_COMMENT = re.compile(r"^//.*|/\*.*?\*/ ?|  // .*")
 _made: dict[str, str] = {}
 
 
@@ -145,9 +145,9 @@ def _style() -> str:
 
 
 def _bare(source: str) -> str:
-    """A script or a sheet without indentation and without lines that are comments: every first visitor waits for it."""
-    lines = (line.strip() for line in source.splitlines())
-    return "\n".join(line for line in lines if line and not _COMMENT.fullmatch(line))
+    """A script or a sheet without indentation and comments: every first visitor waits for it."""
+    lines = (_COMMENT.sub("", line.strip()).rstrip() for line in source.splitlines())
+    return "\n".join(filter(None, lines))
 
 
 def _theme(name: str) -> str:
