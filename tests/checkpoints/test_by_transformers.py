@@ -16,7 +16,7 @@ from torch.testing import assert_close
 
 from tests.checkpoints.folders import change, write_metaspace
 from tests.recorder import tiny_types
-from vizformer.checkpoints import RecordedCheckpoint, inspect, load
+from vizformer.checkpoints import RecordedCheckpoint, inspect, load, save
 from vizformer.checkpoints.hugging_face import by_transformers
 from vizformer.errors import CheckpointError
 from vizformer.recorder import record
@@ -177,6 +177,15 @@ def test_the_body_of_another_task_opens_without_its_head(mixtral):
     opened = load(mixtral)
     assert not opened.has_head
     assert [(t.name, t.fate) for t in opened.report.tensors if t.fate != "used"] == [("score.weight", "unused")]
+
+
+def test_a_recorded_model_is_not_written_by_us(mixtral, tmp_path):
+    opened = load(mixtral)
+    with pytest.raises(CheckpointError, match=r"module.save_pretrained\(folder\)"):
+        save(opened, tmp_path / "out")
+    key = opened.key
+    opened.module.save_pretrained(tmp_path / "out")
+    assert load(tmp_path / "out").key == key
 
 
 # --- what is not looked up, and not run ---

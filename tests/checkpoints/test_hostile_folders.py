@@ -93,6 +93,7 @@ def test_a_hostile_folder_is_refused_at_once(measured, name):
         ("attention_window", 4096),
         ("local_radius", 256),
         ("lsh_num_chunks_before", 256),
+        ("hc_sinkhorn_iters", 256),
         ("rope_factor", 1024),
     ],
 )

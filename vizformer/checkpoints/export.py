@@ -30,8 +30,15 @@ def save(
     float16 halves the size and keeps about three digits.
 
     Raises:
-        CheckpointError: "hugging-face" for a model that is like none of the families that have a way back.
+        CheckpointError: "hugging-face" for a model that is like none of the families that have a way back; a model that its
+            own code computes.
     """
+    if not checkpoint.is_own:
+        raise CheckpointError(
+            "{name} is computed by its own code, which alone knows how it is written: use its save_pretrained, where it has "
+            "one (checkpoint.module.save_pretrained(folder)).",
+            name=checkpoint.name,
+        )
     if layout == "vizformer":
         save_own(checkpoint, folder, dtype)
         return

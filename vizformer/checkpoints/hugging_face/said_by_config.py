@@ -32,7 +32,7 @@ _FLOATS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _FILLED = {
     re.compile(r"^(\w+_)?chunk_(size|length)$"): 1024,
     re.compile(r"attention_window|block_(size|length)$"): 4096,
-    re.compile(r"radius|num_chunks|num_hashes"): 256,
+    re.compile(r"radius|num_chunks|num_hashes|iters?$|iterations"): 256,
 }
 _LONG = ("attention_chunk_size",)  # a mask alone
 _FACTOR = re.compile(r"factor|ratio|pct|percent|mult|expan")  # what a side is multiplied by
