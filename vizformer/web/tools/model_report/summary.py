@@ -134,6 +134,11 @@ def draw_own_models() -> None:
                 "stands in the list above. A new one appears when the page is drawn again."
             )
         st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
+        show_text(
+            "A model of your own code runs as it is: name its file, and a function there that returns the module and its "
+            "tokenizer."
+        )
+        st.code("vizformer --model my_model.py:load", language="bash")
         show_text("These families open: {families}.", families=", ".join(report_words.families()))
         show_text(
             "State dicts without a config.json open too, under assumptions that you choose, where their tensors have the "
