@@ -114,3 +114,36 @@ def test_blocks_of_several_classes_have_one_stream():
     trace = vf.record(model, ids())
     assert trace.streams == ("h", "h.0", "h.1")
     assert check(model, ids()).whole
+
+
+def test_a_list_with_a_gap_is_no_list_of_blocks():
+    """x-transformers: a norm that is left out is None in its list."""
+    model = GPT()
+    for block in model.h:
+        block.norms = nn.ModuleList([None, nn.LayerNorm(D)])
+    assert vf.record(model, ids()).streams == ("h", "h.0", "h.1")
+
+
+def test_an_attention_and_a_feed_forward_in_a_list_are_no_blocks():
+    """vit-pytorch: the stream does not run from the one to the other."""
+
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(4)
+            mlp = [nn.Sequential(nn.Linear(D, D), nn.GELU(), nn.Linear(D, D)) for _ in range(2)]
+            self.layers = nn.ModuleList(nn.ModuleList([Separate(), one]) for one in mlp)
+
+        def forward(self, x):
+            for attention, mlp in self.layers:
+                x = x + attention(x)
+                x = x + mlp(x)
+            return x
+
+    model, x = Pairs().eval(), torch.randn(1, 6, D)
+    trace = vf.record(model, x)
+    assert not trace.streams
+    assert trace.sites == ("layers.0.0", "layers.1.0")
+    found = check(model, x)
+    assert found.exact
+    assert found.mixing is None

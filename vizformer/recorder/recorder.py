@@ -37,7 +37,6 @@ from vizformer.recorder.torch_calls import (
 _WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
 _ATTENTION = ("softmax", "exp", "relu", "sigmoid")
 _FLEX = ("flex_attention", "flex_attention_hop")
-_KINDS = 4  # of layers that take turns in one list: attention, a state space, experts
 
 
 @dataclass
@@ -60,21 +59,27 @@ class _Open:
 def blocks_of(model: nn.Module) -> dict[nn.Module, tuple[str, int]]:
     """The modules between which the stream runs: of each the list that it is in, and its place.
 
-    A list is one of modules of one class, or an `nn.ModuleList` of at most four classes, with modules of their own inside;
-    it lies in no block of another list.
+    A list is one of modules of one class, or an `nn.ModuleList` of classes that come from one (layers that take turns:
+    attention, a state space), with modules of their own inside, that lies in no block of another list.
     """
     found: dict[nn.Module, tuple[str, int]] = {}
     names: list[str] = []
     for name, module in model.named_modules():
-        if not isinstance(module, nn.ModuleList | nn.Sequential) or not len(module):
+        if not isinstance(module, nn.ModuleList | nn.Sequential) or not len(module) or None in set(module):
             continue
         inside = min(sum(1 for _ in one.modules()) for one in module)
         outer = any(name.startswith(f"{block}.") for block in names)
-        most = _KINDS if isinstance(module, nn.ModuleList) else 1
-        if len({type(one) for one in module}) <= most and inside > 3 and not outer and not found.keys() & set(module):
+        alike = len({type(one) for one in module}) == 1 or (isinstance(module, nn.ModuleList) and _kindred(module))
+        if alike and inside > 3 and not outer and not found.keys() & set(module):
             names += [f"{name}.{number}" for number in range(len(module))]
             found |= {one: (name, number) for number, one in enumerate(module)}
     return found
+
+
+def _kindred(modules: nn.ModuleList) -> bool:
+    """Whether their classes come from one that is not nn.Module itself: an attention and a feed-forward do not."""
+    shared = set.intersection(*(set(type(one).__mro__) for one in modules))
+    return bool(shared - set(nn.ModuleList.__mro__))
 
 
 class Recorder(TorchFunctionMode):
