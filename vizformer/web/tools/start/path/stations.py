@@ -140,22 +140,27 @@ def packed(subject: Subject, code: str) -> Packed:
 @guarded()
 def draw_path(subject: Subject) -> None:
     """The component, and what follows from what the reader does in it."""
-    st.session_state[lesson.LAST] = PATH.url  # a lesson asks for no part that is a station of the path
     content, at = packed(subject, language()), state.view().part
     if at in content.names:
-        progress.stop_at(at, content.names.index(at) + 1)
+        _stop_at(at, content)
     else:  # a part of a lesson, from which the reader comes back
         at = (progress.station() or ("",))[0]
     told = component.mount(content, at=at, key="path")
     if told is None:
         return
     name, deeper = told
-    progress.stop_at(name, content.names.index(name) + 1)
+    _stop_at(name, content)
     if deeper:
         entry, changes = leads_to(name, Sentence(subject))
         state.update(**changes)
         st.switch_page(entry.file)
     state.update(part=name)
+
+
+def _stop_at(name: str, content: Packed) -> None:
+    """Notes where the reader is; a lesson that is opened next asks for no part of that name."""
+    progress.stop_at(name, content.names.index(name) + 1)
+    st.session_state[lesson.LAST] = PATH.url
 
 
 def of_station(name: str, code: str, text: str) -> tuple[Exercise, ...]:
