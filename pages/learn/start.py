@@ -6,6 +6,7 @@ from vizformer.web.frame import progress
 from vizformer.web.tools.start.doors import draw_doors
 from vizformer.web.tools.start.picture import draw_examples, draw_heading, draw_picture, forget_written
 from vizformer.web.widgets.model_input import subject_box
+from vizformer.web.widgets.plain_heads import say_pronoun
 
 
 def page() -> None:
@@ -20,6 +21,8 @@ def page() -> None:
     if subject is not None:
         draw_picture(subject)
     draw_doors(subject)
+    if subject is not None:
+        say_pronoun(subject)
 
 
 page()

@@ -226,6 +226,16 @@ def test_a_head_that_rests_on_a_token_is_said_to_rest(open_app, layer, head, res
     assert (found is not None, len(said)) == (rests, int(rests))
     if found is not None:
         assert f"{found.share:.1%}" in said[0]
+    lesson = open_app(
+        "pages/learn/qkv.py",
+        model="zh-en",
+        text="我有一只猫。",
+        part="arithmetic",
+        kind="encoder",
+        layer=layer,
+        head=head,
+    )
+    assert rests == any("This head rests" in one.value for one in [*lesson.caption, *lesson.markdown])
 
 
 @pytest.mark.parametrize(
@@ -237,9 +247,9 @@ def test_a_head_that_rests_on_a_token_is_said_to_rest(open_app, layer, head, res
         ("zh-en", "那个我在北京上大学时认识的朋友，现在在那个城市工作。", "", ""),
     ],
 )
-@pytest.mark.parametrize("page", [PAGE, "pages/learn/heads.py"])
+@pytest.mark.parametrize("page", [PAGE, "pages/learn/heads.py", "pages/learn/start.py"])
 def test_of_a_pronoun_it_is_said_that_no_head_finds_its_noun(open_app, page, model, text, word, set_of):
-    app = open_app(page, model=model, text=text, part="all" if page != PAGE else "")
+    app = open_app(page, model=model, text=text, part="all" if "heads" in page else "")
     assert not app.exception
     said = [one.value for one in app.caption if "to the noun that it means" in one.value]
     assert len(said) == bool(word)

@@ -10,7 +10,7 @@ from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import lesson, row_names, telling
+from vizformer.web.widgets import lesson, plain_heads, row_names, telling
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
@@ -21,7 +21,7 @@ def choose(
     subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True, suggest: bool = False
 ) -> str:
     """Draws the boxes; what is to be said below the picture (Markdown): why they open on this head, where it was suggested,
-    and what the row of the query chooses.
+    what the row of the query chooses, and on which token the head rests, if it does.
 
     `cross`: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
     `suggest`: whether to open on the head that the numbers single out.
@@ -46,7 +46,8 @@ def choose(
         if query:
             choose_query(subject, kind)
     row = row_names.said(subject, kind, state.view().query_of(queries)) if query else ""
-    return " ".join(filter(None, (why, row)))
+    rests = plain_heads.resting_on(subject, kind, state.view().layer, state.view().head) if head else ""
+    return " ".join(filter(None, (why, row, rests)))
 
 
 def choose_query(subject: Subject, kind: str, label: str = "") -> None:

@@ -19,8 +19,8 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets.pronoun_sentences import PAIRS, Pronoun
 from vizformer.web.words import counts, labels
-from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _
 
 AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences while a reader waits
 LONGEST = 512  # tokens of a map that is looked at as a whole
@@ -63,19 +63,28 @@ def is_shown(found: ReferenceShift) -> bool:
 @guarded()
 def say(subject: Subject, kind: Kind, layer: int, head: int) -> None:
     """Says of the head that is shown on which token it rests, and of a pronoun in the text that no head finds its noun."""
-    keys = subject.trace.tokens[labels.stacks(kind)[1]]
-    if len(keys) <= LONGEST and (found := rest(subject, site_name(kind, layer), head)) is not None:
-        show_note(
-            "This head rests: over all rows it gives “{key}” {share} of its attention on average. Such a head says "
-            "little about the sentence.",
-            key=keys[found.key].text,
-            share=labels.percent(found.share),
-        )
+    if found := resting_on(subject, kind, layer, head):
+        st.caption(found)
     if kind == kinds(subject.trace)[0]:
-        _say_pronoun(subject)
+        say_pronoun(subject)
 
 
-def _say_pronoun(subject: Subject) -> None:
+def resting_on(subject: Subject, kind: Kind, layer: int, head: int) -> str:
+    """On which token a head rests (Markdown); empty where it does not."""
+    keys = subject.trace.tokens[labels.stacks(kind)[1]]
+    if len(keys) > LONGEST or (found := rest(subject, site_name(kind, layer), head)) is None:
+        return ""
+    return _(
+        "This head rests: over all rows it gives “{key}” {share} of its attention on average. Such a head says "
+        "little about the sentence.",
+        key=plain(keys[found.key].text),
+        share=labels.percent(found.share),
+    )
+
+
+@guarded()
+def say_pronoun(subject: Subject) -> None:
+    """Says of a pronoun in the text that no head of a bundled model finds its noun, and where that is measured."""
     if subject.model.is_from_elsewhere:  # its two dozen sentences are read in the lesson
         return
     for pronoun, words in _WORDS.items():
