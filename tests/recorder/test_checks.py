@@ -118,6 +118,24 @@ def test_without_blocks_nothing_is_tried_and_that_is_said():
     assert "no repeated blocks" in str(found.said[-1])
 
 
+def test_attention_outside_of_the_blocks_is_named():
+    class Ended(GPT):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = Separate().eval()
+
+        def forward(self, ids):
+            x = self.wte(ids)
+            for block in self.h:
+                x = block(x)
+            return self.lm_head(self.last(x))
+
+    found = check(Ended(), ids(1, 8))
+    assert (found.exact, found.mixing, found.whole) == (True, (), False)
+    assert found.outside == ("last",)
+    assert "was not tried at last" in str(found.said[0])
+
+
 def test_a_model_without_attention_has_a_result_that_says_so():
     found = check(nn.Sequential(nn.Linear(4, 4)), torch.randn(2, 4))
     assert (found.exact, found.whole, found.tokenwise) == (False, False, False)

@@ -47,6 +47,7 @@ class Checked:
         escaped: what the recorder could not follow, less what is proved to mix no tokens.
         lengths: of how many tokens the texts were.
         window: the longest window that no text was longer than; None where all were tried.
+        outside: the sites that lie in no repeated block, where others do: what mixes tokens beside them was not tried.
     """
 
     errors: Mapping[str, float]
@@ -56,6 +57,7 @@ class Checked:
     escaped: tuple[Message, ...]
     lengths: tuple[int, ...] = ()
     window: int | None = None
+    outside: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -64,7 +66,7 @@ class Checked:
 
     @property
     def whole(self) -> bool:
-        return self.mixing == () and not self.escaped
+        return self.mixing == () and not self.escaped and not self.outside
 
     @property
     def tokenwise(self) -> bool:
@@ -81,6 +83,13 @@ class Checked:
             found.append(N_("no repeated blocks were found: whether tokens mix elsewhere was not tried"))
         elif self.mixing:
             found.append(N_("tokens also mix in {modules}", modules=", ".join(self.mixing)))
+        if self.outside:
+            found.append(
+                N_(
+                    "repeated blocks do not hold all attention: whether tokens mix elsewhere was not tried at {sites}",
+                    sites=", ".join(self.outside),
+                )
+            )
         if self.moved:
             found.append(
                 N_("queries, keys or values hold other tokens than their own at {sites}", sites=", ".join(self.moved))
@@ -181,6 +190,7 @@ class _Found:
         self.mixing: dict[str, None] | None = None
         self.moved: dict[str, None] = {}
         self.escaped: dict[object, Message] = {}
+        self.outside: dict[str, None] = {}
 
     def checked(self, lengths: tuple[int, ...] = (), window: int | None = None) -> Checked:
         harmless = self.mixing is not None and not self.mixing
@@ -190,11 +200,13 @@ class _Found:
             if not (harmless and isinstance(what, tuple) and what[0] in _HARMLESS)
         ]
         mixing, moved = (None, None) if self.mixing is None else (tuple(self.mixing), tuple(self.moved))
-        return Checked(self.errors, tuple(self.inexact), mixing, moved, tuple(escaped), lengths, window)
+        outside = () if self.mixing is None else tuple(self.outside)
+        return Checked(self.errors, tuple(self.inexact), mixing, moved, tuple(escaped), lengths, window, outside)
 
     def tried(self, model: nn.Module, run: Callable[[], object]) -> Generator[float, None, Checked]:
         """The checks with one text."""
         trace = _run(model, run, (), escaped=self.escaped)
+        self.outside |= dict.fromkeys(one.site for one in trace.attention if not one.stack)
         for one in trace.attention:
             error = one.error()
             self.errors[one.site] = max(self.errors.get(one.site, 0.0), error)
