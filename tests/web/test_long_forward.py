@@ -260,9 +260,9 @@ def test_a_long_target_is_followed_as_a_long_text_is(
 def test_a_large_model_of_a_reader_is_followed_at_few_tokens(
     monkeypatch: pytest.MonkeyPatch, source: str, long: bool
 ) -> None:
-    loaded = SimpleNamespace(encode=lambda text: range(72), report=SimpleNamespace(n_parameters=109_000_000))
+    loaded = SimpleNamespace(encode=lambda text: range(72))
     monkeypatch.setattr(model_cache, "checkpoint", lambda model: loaded)
-    config = SimpleNamespace(architecture="encoder-only")
-    monkeypatch.setattr(model_cache, "options", lambda model: config)
+    monkeypatch.setattr(model_cache, "shape", lambda model: SimpleNamespace(architecture="encoder-only"))
+    monkeypatch.setattr(model_cache, "n_parameters", lambda model: 109_000_000)
     subject = Subject(ModelRef(source, "mpnet"), "Nobody has read this before.", "")
     assert long_forward.is_long(subject) is long
