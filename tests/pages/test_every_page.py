@@ -1,12 +1,14 @@
 """Every page, and every part of every lesson, with models that lack something: a head, a tokenizer, room, layers."""
 
+import html
+import re
+
 import pytest
 from torch import nn
 
 from tests import tiny
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
-from tests.components.test_mount import sent
 from tests.pages.reading import opens_well, said
 from tests.refs import stamped
 from vizformer.checkpoints import save
@@ -206,12 +208,11 @@ def test_nothing_to_compare_with_is_said(open_app):
     assert "And after the last layer?" not in said(app)  # the question whose answer that would be
 
 
-def test_a_drawing_without_a_head_ends_with_vectors(open_app):
-    for model, ends in (("headless", "encoder."), ("filler", "prediction.")):
+def test_the_map_of_a_model_without_a_head_ends_with_vectors(open_app):
+    for model, last in (("headless", "Add & Norm (LayerNorm)"), ("filler", "Softmax")):
         app = open_app(MAP, **link(model))
-        sizes = range(len(app.get("bidi_component")))
-        drawn = next(data["drawn"] for index in sizes if "drawn" in (data := sent(app, index)))
-        assert drawn[-1]["boxes"][-1]["key"].startswith(ends)
+        [table] = [one.proto.body for one in app.get("html") if "vf-table" in one.proto.body]
+        assert html.unescape(re.findall("<tr[^>]*><td[^>]*>(.*?)</td>", table)[-1]) == last
         assert ("It ends with vectors" in said(app)) == (model == "headless")
 
 

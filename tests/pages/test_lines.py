@@ -93,7 +93,9 @@ def columns(app) -> dict[str, np.ndarray]:
 
 
 def test_heads_together_are_a_map_where_a_link_asks_for_lines(open_app):
-    app = open_app(PAGE, model="stories", site="decoder", text="Lily saw a cat.", picture="lines", over="rollout")
+    app = open_app(
+        PAGE, model="stories", site="decoder", text="Lily saw a cat.", picture="lines", over="rollout", head=0
+    )
     assert not app.exception
     assert not any(one.proto.component_name.endswith("vizformer_lines") for one in app.get("bidi_component"))
     assert any("are drawn as a map" in caption.value for caption in app.caption)
