@@ -48,7 +48,7 @@
   };
   const shown = (one) => {
     const { width, height, right } = one.getBoundingClientRect();
-    if (width < 100 || height < 40 || right <= 0 || host(one).closest(NONE)) return false;
+    if (width < 90 || height < 40 || right <= 0 || host(one).closest(NONE)) return false;  // (a table of two columns of digits has 96)
     return one.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   };
   const bodies = () => document.querySelectorAll(".st-key-page-body, #first-picture");

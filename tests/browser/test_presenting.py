@@ -213,7 +213,7 @@ LOOKS_PRESSED = """all => all.filter(one => {
   const look = getComputedStyle(one);
   return one.checkVisibility() && (parseFloat(look.borderTopWidth) > 0 || look.backgroundColor !== "rgba(0, 0, 0, 0)");
 }).map(one => one.outerHTML.slice(0, 300))"""
-IN_A_PICTURE = ".vf-box, .vf-cell, .vf-chip"
+IN_A_PICTURE = ".vf-box, .vf-cell, .vf-chip, .vf-whole-token, .vf-whole-map, .vf-whole-box, .vf-whole-candidate"
 PRESSED = f":is(button:not({IN_A_PICTURE}), select, textarea, summary, a[href], [data-testid=stSliderTickBar])"
 HIDDEN = """all => all.filter(one => {
   const { width, height } = one.getBoundingClientRect();

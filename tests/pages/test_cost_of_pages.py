@@ -37,7 +37,7 @@ COSTS = {
     "start": Cost(12, 45, 78),  # every map of the model, in place of the film
     "attention": Cost(15, 23, 57),
     "generation": Cost(15, 20, 74),
-    "blanks": Cost(12, 35, 42),
+    "blanks": Cost(12, 35, 43),  # what each model does stands in the list of models
     "layer": Cost(10, 20, 38),
     "compare": Cost(11, 45, 49),
     "paper": Cost(15, 17, 46),
