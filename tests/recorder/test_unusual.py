@@ -67,6 +67,89 @@ class AllBlocked(Attention):
         return self.out(F.scaled_dot_product_attention(*self.qkv(x), attn_mask=mask))
 
 
+class WithoutItself(Attention):
+    """The diagonal of the scores is blocked in place, by way of a view."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        scores = q @ k.mT * d**-0.5
+        scores.diagonal(dim1=-2, dim2=-1).fill_(-torch.inf)
+        return self.out(scores.softmax(-1) @ v)
+
+
+class MovedMask(Attention):
+    """All layers have one mask, which each changes in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask = torch.zeros(7, 7)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        z = self.keep((q @ k.mT * d**-0.5 + self.mask).softmax(-1)) @ v
+        self.mask.sub_(torch.ones(7, 7).tril(-1))
+        return self.out(z)
+
+
+class IntoBuffers(Attention):
+    """Scores and weights are written where room was made for them."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        scores, p = (torch.empty(len(x), H, x.shape[1], x.shape[1]) for _ in range(2))
+        torch.matmul(q * d**-0.5, k.mT, out=scores)
+        torch.softmax(scores, -1, out=p)
+        return self.out(self.keep(p) @ v)
+
+
+class DividedAfter(Attention):
+    """Exponentials multiply the values, and their sum divides what comes out: none of them is a weight."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        e = torch.exp(q @ k.mT * d**-0.5 - 9.0)
+        return self.out(e @ v / e.sum(-1, keepdim=True))
+
+
+def run_alone(model, given, inference):
+    with torch.inference_mode(inference), torch.no_grad(), vf.recording(model) as trace:
+        model(given)
+    return trace
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_scores_that_change_by_way_of_a_view_are_named(inference):
+    said = [str(one) for one in run_alone(GPT(WithoutItself), ids(), inference).escaped]
+    assert said == [f"scores or weights at h.{n}.attn were changed in place by way of a view" for n in (0, 1)]
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_each_layer_keeps_the_mask_that_it_had(inference):
+    with torch.inference_mode(inference):
+        model = GPT(MovedMask)
+        model.h[1].attn.mask = model.h[0].attn.mask
+    trace = run_alone(model, ids(), inference)
+    for site, shown in zip(trace.sites, model.maps, strict=True):
+        assert_close(trace[site].maps(), shown[0], rtol=0, atol=1e-6)
+    assert not trace.escaped
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_scores_and_weights_that_are_written_into_buffers_are_followed(inference):
+    model = GPT(IntoBuffers)
+    trace = run_alone(model, ids(2), inference)
+    assert not trace.escaped
+    for site, shown in zip(trace.sites, model.maps, strict=True):
+        assert_close(trace.of_item(1)[site].maps(), shown[1], rtol=0, atol=1e-6)
+        assert trace[site].is_exact
+
+
+def test_weights_that_are_divided_after_the_product_are_named():
+    said = [str(one) for one in vf.record(GPT(DividedAfter), ids()).escaped]
+    assert len(said) == 2
+    assert all("the weights are shares of what is drawn" in one for one in said)
+
+
 def test_the_larger_of_scores_and_a_number_is_on_the_way_to_a_map():
     model = GPT(Clamped)
     trace = vf.record(model, ids())

@@ -76,10 +76,10 @@ def recording(
     trace = RecordedTrace(tokens=tuple(map(str, tokens)), target_tokens=tuple(map(str, target_tokens)))
     recorder = Recorder(model, edits, batch)
     trace.calls, trace.points = recorder.calls, recorder.points
-    trace.model_name, trace.stacks = type(model).__name__, tuple(recorder.stacks)
+    trace.model_name, trace.stacks = type(model).__name__, recorder.stacks
     try:
         with recorder:
             yield trace
     finally:
         trace.escaped, trace.output = tuple(recorder.escaped.values()), recorder.output
-        trace.tail = recorder.tail
+        trace.stacks, trace.tail = recorder.stacks, recorder.tail  # heads side by side were taken for blocks

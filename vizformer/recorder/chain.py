@@ -26,6 +26,7 @@ class Node:
         sides: of each dimension "q", "k" or "batch"; None where a reshape lost it.
         product: where this is a product itself, its factors a and b, their labels and those of the result.
         source: the stacks that its numbers come from, a bit each.
+        stale: whether its numbers were changed by way of another view of them, and were read then.
     """
 
     func: Callable[..., Any]
@@ -40,6 +41,7 @@ class Node:
     sides: tuple[str, ...] | None = None
     product: "Product | None" = None
     autocast: tuple[str, torch.dtype] | None = None
+    stale: bool = False
 
 
 @dataclass(eq=False)
@@ -49,7 +51,7 @@ class Product:
     of_a: str
     of_b: str
     of_out: str
-    versions: tuple[int, int]
+    versions: tuple[tuple[int, int], tuple[int, int]]  # of a and b, when the product was made
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
+from vizformer.recorder.calls import Call
 from vizformer.recorder.edits import HeadEdit, StreamEdit
 from vizformer.recorder.proof import EXACT
 from vizformer.recorder.recorded_trace import RecordedTrace
@@ -44,6 +45,7 @@ class Checked:
         mixing: the modules that mix tokens although all z are 0; None where no repeated blocks were found, so that nothing
             was tried.
         moved: the sites whose q, k or v hold other rows than their own; None likewise.
+        unmatched: the sites whose q, k or v are no row a token of their blocks, so that this was not tried.
         escaped: what the recorder could not follow, less what is proved to mix no tokens.
         lengths: of how many tokens the texts were.
         window: the longest window that no text was longer than; None where all were tried.
@@ -58,6 +60,7 @@ class Checked:
     lengths: tuple[int, ...] = ()
     window: int | None = None
     outside: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -70,7 +73,7 @@ class Checked:
 
     @property
     def tokenwise(self) -> bool:
-        return bool(self.errors) and self.moved == ()
+        return bool(self.errors) and self.moved == () and not self.unmatched
 
     @property
     def said(self) -> tuple[Message, ...]:
@@ -93,6 +96,14 @@ class Checked:
         if self.moved:
             found.append(
                 N_("queries, keys or values hold other tokens than their own at {sites}", sites=", ".join(self.moved))
+            )
+        if self.unmatched:
+            found.append(
+                N_(
+                    "queries, keys or values are not one a token of their blocks: "
+                    "whether they hold other tokens was not tried at {sites}",
+                    sites=", ".join(self.unmatched),
+                )
             )
         if self.window is not None:
             found.append(
@@ -189,6 +200,7 @@ class _Found:
         self.inexact: dict[str, None] = {}
         self.mixing: dict[str, None] | None = None
         self.moved: dict[str, None] = {}
+        self.unmatched: dict[str, None] = {}
         self.escaped: dict[object, Message] = {}
         self.outside: dict[str, None] = {}
 
@@ -200,8 +212,9 @@ class _Found:
             if not (harmless and isinstance(what, tuple) and what[0] in _HARMLESS)
         ]
         mixing, moved = (None, None) if self.mixing is None else (tuple(self.mixing), tuple(self.moved))
-        outside = () if self.mixing is None else tuple(self.outside)
-        return Checked(self.errors, tuple(self.inexact), mixing, moved, tuple(escaped), lengths, window, outside)
+        outside, unmatched = ((), ()) if self.mixing is None else (tuple(self.outside), tuple(self.unmatched))
+        inexact = tuple(self.inexact)
+        return Checked(self.errors, inexact, mixing, moved, tuple(escaped), lengths, window, outside, unmatched)
 
     def tried(self, model: nn.Module, run: Callable[[], object]) -> Generator[float, None, Checked]:
         """The checks with one text."""
@@ -213,7 +226,10 @@ class _Found:
             z = one.steps[0][0].z
             if z is None or not error <= EXACT.get(z.dtype, 1e-4):
                 self.inexact[one.site] = None
-        stacks = {point.stack: point.x for point in trace.points if point.block == -1}
+        stacks: dict[str, Tensor] = {}
+        for point in trace.points:
+            if point.block == -1:
+                stacks.setdefault(point.stack, point.x)
         runs = 2 + 4 * len(stacks)
         yield 1 / runs
         if not stacks:
@@ -227,7 +243,7 @@ class _Found:
             dim, n = _tokens_of(trace, stack, x)
             kin = _kin(trace, stack)
             for row in sorted({0, n // 2}):
-                edit = StreamEdit(stack, lambda x, dim=dim, row=row: _turned(x, dim, row))  # type: ignore[misc]
+                edit = StreamEdit(stack, lambda x, dim=dim, row=row: _turned(x, dim, row), 0)  # type: ignore[misc]
                 other = _run(model, run, (silent, edit))
                 if [len(base.points), len(base.calls)] != [len(other.points), len(other.calls)]:
                     self.mixing[stack] = None  # what runs depends on the numbers
@@ -252,8 +268,11 @@ class _Found:
                 except TraceError:
                     continue
                 own = row if side in kin else None
-                if (own is not None and one.shape[1] != n) or not _same_elsewhere(one, two, 1, own):
-                    self.moved[a.site] = None
+                if own is not None and one.shape[1] != n:
+                    if not _is_later(base, a.steps[0][0]) or _n_changed(one, two) > 1:
+                        self.unmatched[a.site] = None
+                elif not _same_elsewhere(one, two, 1, own):
+                    (self.moved if side else self.unmatched)[a.site] = None
 
 
 def _kin(trace: RecordedTrace, stack: str) -> frozenset[str]:
@@ -316,6 +335,19 @@ def _same_elsewhere(a: Tensor, b: Tensor, dim: int, row: int | None) -> bool:
         return True
     bound = _SAME * max(1.0, float(a.abs().max()))
     return bool(((a - b).abs() <= bound).logical_or(a == b).all())
+
+
+def _is_later(trace: RecordedTrace, call: Call) -> bool:
+    """Whether its blocks had run before in the same forward, as in one that writes a text with a cache."""
+    passes = sum((one.name, one.forward) == (call.stack, call.forward) for one in trace.points)
+    calls = sum((one.site, one.forward) == (call.site, call.forward) for one in trace.calls)
+    return passes > 1 and call.call >= calls // passes
+
+
+def _n_changed(a: Tensor, b: Tensor) -> int:
+    """How many rows [h, rows, d] of two tensors differ."""
+    bound = _SAME * max(1.0, float(a.abs().max()))
+    return int(((a - b).abs() > bound).any(-1).any(0).sum()) if a.shape == b.shape else a.shape[1]
 
 
 def _mixers(model: nn.Module, run: Callable[[], object], one: Any, two: Any, dim: int, row: int, n: int) -> list[str]:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vizformer.recorder.torch_calls import copied
+
 
 class Rows:
     """Rows along one dimension that grow: of what begins with the rows that are there, only the others are copied."""
 
     def __init__(self, x: Tensor, dim: int) -> None:
         self.dim, self.n = dim, x.shape[dim]
-        self._room = x.detach().clone()
+        self._room = copied(x)
 
     def first(self, n: int) -> Tensor:
         return self._room.narrow(self.dim, 0, n)
@@ -30,7 +32,8 @@ class Rows:
         if n > self._room.shape[self.dim]:
             size = list(self._room.shape)
             size[self.dim] = n + n // 2
-            room = self._room.new_empty(size)
+            with torch.inference_mode(False):
+                room = self._room.new_empty(size)
             room.narrow(self.dim, 0, self.n).copy_(self.first(self.n))
             self._room = room
         self._room.narrow(self.dim, self.n, n - self.n).copy_(x.detach().narrow(self.dim, self.n, n - self.n))

@@ -7,6 +7,7 @@ over the keys closes it: one attention call.  Parameters, and views of them, sta
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.recorder.calls import Call, Layout, Operand
-from vizformer.recorder.chain import Held, Node, Product, products, sides_after
+from vizformer.recorder.chain import Held, Node, Product, in_order, products, sides_after
 from vizformer.recorder.edits import HeadEdit, StreamEdit, applied
 from vizformer.recorder.growing_rows import Part
 from vizformer.recorder.hooks import here, listen
@@ -28,10 +29,12 @@ from vizformer.recorder.torch_calls import (
     SILENT,
     VIEWS,
     changed,
+    copied,
     ends,
     name_of,
     product_of,
     tensors,
+    works_in_place,
 )
 
 _WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
@@ -110,12 +113,17 @@ class Recorder(TorchFunctionMode):
         self._open: list[_Open] = []
         self._tags: Any = WeakIdKeyDictionary()
         self._z: Any = WeakIdKeyDictionary()
-        self._sums: Any = WeakIdKeyDictionary()  # made of the logarithm of a softmax's sum
+        self._with_z: Any = WeakIdKeyDictionary()  # z with something added, as that of other keys
+        self._sums: Any = WeakIdKeyDictionary()  # made of a sum of exponentials of scores
         self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
         self._own: set[int] = set()
         self._shape: tuple[tuple[int, ...], bool] = ((), False)
+        self._lengths: set[int] = set()  # how many tokens there may be, from what went in
         self._batch: int | None = None
-        self._softmaxes: dict[Node, tuple[str, tuple[int, ...]]] = {}
+        self._writes: dict[int, int] = {}  # how often a call worked in place on a storage
+        self._versions: Any = WeakIdKeyDictionary()  # of a tensor with a Node, when it was made
+        self._between: dict[str, tuple[ref[Tensor], ref[Tensor] | None]] = {}
+        self._softmaxes: dict[Node, str] = {}  # those over tokens
         self._led: set[Node] = set()
         self.tail = Tail()
         self._depth = 0  # it is entered once more within a function that is opened
@@ -157,9 +165,8 @@ class Recorder(TorchFunctionMode):
             self._end(raised[0] is not None)
 
     def _end(self, broken: bool) -> None:
-        for node, (site, shape) in self._softmaxes.items():
-            square = len(shape) > 1 and (len(shape) > 3 or shape[-1] in shape[:-1])
-            if node not in self._led and square:
+        for node, site in self._softmaxes.items():
+            if node not in self._led:
                 self.escape(
                     ("softmax", site),
                     N_("a softmax at {site} was followed by no product with values that is known", site=site or "-"),
@@ -167,7 +174,10 @@ class Recorder(TorchFunctionMode):
         self._tags.clear()
         self._z.clear()
         self._sums.clear()
+        self._with_z.clear()
         self._copies.clear()
+        self._versions.clear()
+        self._between.clear()
         self._softmaxes.clear()
         self._open.clear()
         missed = [one for at, one in enumerate(self.edits) if at not in self.met]
@@ -195,6 +205,7 @@ class Recorder(TorchFunctionMode):
             self._batch = self.batch
             first = next((x for x in given if x.dim()), None)
             self._shape = ((), False) if first is None else (tuple(first.shape), first.is_floating_point())
+            self._lengths = {size for x in given for size in x.shape[: -1 if x.is_floating_point() else None]}
             for x in given:
                 if x not in self._tags:
                     self._tags[x] = 0
@@ -204,9 +215,14 @@ class Recorder(TorchFunctionMode):
             streams = [x for x in given if x.is_floating_point() and x.dim() > 1]
             if not streams:
                 return None
-            x = streams[0]
+            began, ended = self._between.get(stack, (None, None))
+            x = next((x for x in streams if ended is not None and x is ended()), streams[0])
+            if number and began is not None and x is began() and (ended is None or x is not ended()):
+                self._no_stream(stack)
+                return None
             source = self._source(x)
             if number == 0:
+                self._between[stack] = ref(x), None
                 new = self._point(stack, stack, -1, x)
                 if new is not x:
                     self._tags[new] = source | self._bits[stack]
@@ -233,6 +249,8 @@ class Recorder(TorchFunctionMode):
                 if new is not x:
                     self._tags[new] = self._source(x)
                     out = changed(out, lambda t: new if t is x else t)
+                if stack in self._between:
+                    self._between[stack] = self._between[stack][0], ref(new)
                 self.tail.begin(new)
         if not self._open:
             self.output = out
@@ -246,8 +264,18 @@ class Recorder(TorchFunctionMode):
             if edit.block == name and edit.call in (None, run):
                 self.met |= {at for at, one in enumerate(self.edits) if one is edit}
                 new = applied(edit.value, new).clone()
-        self.points.append(Point(name, stack, number, self.forward, new.detach().clone()))
+        self.points.append(Point(name, stack, number, self.forward, copied(new)))
         return new
+
+    def _no_stream(self, stack: str) -> None:
+        """Forgets a list of modules that all read the same: heads side by side are no blocks one after another."""
+        del self._bits[stack]
+        self._blocks = {module: at for module, at in self._blocks.items() if at[0] != stack}
+        self.points[:] = [one for one in self.points if one.stack != stack]
+        for call in self.calls:
+            call.stack, call.block = ("", -1) if call.stack == stack else (call.stack, call.block)
+            call.keys_of = "" if call.keys_of == stack else call.keys_of
+        self.tail.clear()
 
     def _source(self, x: Tensor) -> int:
         tag = self._tags.get(x)
@@ -282,6 +310,9 @@ class Recorder(TorchFunctionMode):
         source = 0
         for tag in tags:
             source |= tag.source if isinstance(tag, Node) else tag if isinstance(tag, int) else 0
+        for x, tag in zip(ins, tags, strict=True):
+            if isinstance(tag, Node) and self._version(x) != self._versions.get(x):
+                tag.stale = True
         if name in ("dropout", "dropout1d", "dropout2d", "feature_dropout", "alpha_dropout") and nodes:
             self._refuse_dropout(args, kwargs)
         if func is SDPA:
@@ -294,10 +325,13 @@ class Recorder(TorchFunctionMode):
         else:
             out = func(*args, **kwargs)
         made = args[0] if name == "setitem" else out
+        if works_in_place(func) or "out" in kwargs:
+            at = _storage(next(tensors(made), None))
+            self._writes[at] = self._writes.get(at, 0) + 1
         if not any(one.module in self._blocks for one in self._open):
             self.tail.note(func, name, ins, args, kwargs, made)
         if node is not None:
-            self._tags[made] = node
+            self._tag_node(made, node)
         elif name in PRODUCTS or name == "linear":
             self._tags[made] = source
         elif (nodes and not ends(name, args, kwargs)) or name == "softmax":
@@ -306,7 +340,8 @@ class Recorder(TorchFunctionMode):
             weight = bool(tags) and name in VIEWS and all(tag is _WEIGHT for tag in tags)
             for x in tensors(made, 3):
                 self._tags[x] = _WEIGHT if weight else source
-        if (name == "logsumexp" and nodes) or (self._sums and any(x in self._sums for x in ins)):
+        of_exp = name == "sum" and any(one.normal == "exp" for one in nodes)
+        if of_exp or (name == "logsumexp" and nodes) or (self._sums and any(x in self._sums for x in ins)):
             self._follow_sums(ins, made)
         if any(x in self._z for x in ins):
             self._follow_z(name, ins, made)
@@ -342,18 +377,19 @@ class Recorder(TorchFunctionMode):
 
     def _held(self, x: Tensor) -> Held:
         """A copy of a tensor, one for all calls that are handed the same numbers."""
-        key = (x.data_ptr() or id(x), x.dtype, tuple(x.shape), x.stride(), _version(x))
+        key = (x.data_ptr() or id(x), x.dtype, tuple(x.shape), x.stride(), self._version(x))
         if key not in self._copies:
             narrow = x.detach()
             for dim, step in enumerate(x.stride()):
                 if step == 0 and x.shape[dim] > 1:
                     narrow = narrow.narrow(dim, 0, 1)
-            self._copies[key] = (x, Held(narrow.clone().expand(x.shape)))  # x lives on, so that its address is its own
+            self._copies[key] = (x, Held(copied(narrow).expand(x.shape)))  # x lives on, so that its address is its own
         return self._copies[key][1]
 
     def _node(
         self, func: Any, name: str, args: Any, kwargs: Any, out: Tensor, before: Any, source: int, **more: Any
     ) -> Node:
+        kwargs = {name: value for name, value in kwargs.items() if name != "out"}
         device = out.device.type
         auto = (device, torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else None
         return Node(func, name, args, kwargs, tuple(out.shape), before, source, autocast=auto, **more)
@@ -380,15 +416,31 @@ class Recorder(TorchFunctionMode):
             node = self._node(
                 func, name, args, kwargs, x, nodes, source, normal=normal, pick=at if many else None, sides=sides
             )
-            self._tags[x] = node
-            if name == "softmax":
-                self._softmaxes[node] = (self._site, tuple(x.shape))
+            self._tag_node(x, node)
+            if name == "softmax" and self._is_over_tokens(args, kwargs, tuple(x.shape)):
+                self._softmaxes[node] = self._site
+
+    def _tag_node(self, x: Tensor, node: Node) -> None:
+        self._tags[x], self._versions[x] = node, self._version(x)
+
+    def _is_over_tokens(self, args: Any, kwargs: Any, shape: tuple[int, ...]) -> bool:
+        """Whether a softmax may be one over tokens: a map of queries and keys, or as many numbers as tokens went in."""
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        n = shape[dim] if isinstance(dim, int) and -len(shape) <= dim < len(shape) else 1
+        square = len(shape) > 1 and (len(shape) > 3 or shape[-1] in shape[:-1])
+        return square or n in self._lengths - {1, self._batch or _batch_of(*self._shape, 0)}
+
+    def _version(self, x: Tensor) -> tuple[int, int]:
+        """Another one after every call that changed a tensor in place, also by way of another view of it."""
+        return -1 if x.is_inference() else x._version, self._writes.get(_storage(x), 0)
 
     def _follow_z(self, name: str, ins: list[Tensor], made: Any) -> None:
         """z on its way to W_O: where several are put side by side, they are the heads of one attention."""
         calls = [self._z.get(x) for x in ins]
         if not isinstance(made, Tensor):
             return
+        if name in ("add", "radd"):
+            self._with_z[made] = True
         if name in ("cat", "concat", "stack", "hstack", "concatenate") and len(calls) > 1 and all(calls):
             first = calls[0]
             features = ins[0].shape[:-1] == made.shape[:-1] and len(first.heads()[0]) > 1  # parts of the same heads' z
@@ -402,7 +454,7 @@ class Recorder(TorchFunctionMode):
 
     def _follow_sums(self, ins: list[Tensor], made: Any) -> None:
         """A sum of exp(scores) on its way to z: what it scales there is a share of the map."""
-        if any(x in self._z for x in ins):
+        if any(x in self._z or x in self._with_z for x in ins):
             self.escape(
                 ("scaled", self._site),
                 N_(
@@ -412,11 +464,12 @@ class Recorder(TorchFunctionMode):
             )
         else:
             for x in tensors(made, 2):
-                self._sums[x] = True
+                if not isinstance(self._tags.get(x), Node):
+                    self._sums[x] = True
 
     # attention ------------------------------------------------------------------------------------------------
 
-    def _call(self, n_q: int, source_q: int, source_k: int, **more: Any) -> Call:
+    def _call(self, n_q: int, n_k: int, source_q: int, source_k: int, **more: Any) -> Call:
         if torch._C._functorch.peek_interpreter_stack() is not None:
             raise TraceError(
                 "{site} runs within torch.func (vmap, grad): it cannot be recorded there.", site=self._site
@@ -438,7 +491,8 @@ class Recorder(TorchFunctionMode):
             self.escape(("queries", self._site), said)
         own = self._bits.get(stack, 0)
         others = [name for name, bit in self._bits.items() if name != stack and source_k & bit]
-        keys_of = others[-1] if others and not source_k & own else stack
+        alike = not stack and source_q == source_k and n_q == n_k
+        keys_of = others[-1] if others and not source_k & own and not alike else stack
         site = self._site
         number = sum(call.site == site and call.forward == self.forward for call in self.calls)
         call = Call(site, self.forward, number, stack, block, keys_of, self._batch, n_q=n_q, **more)
@@ -492,6 +546,7 @@ class Recorder(TorchFunctionMode):
 
         call = self._call(
             q.shape[-2],
+            k.shape[-2],
             self._source(q),
             self._source(k),
             kind="sdpa",
@@ -507,7 +562,7 @@ class Recorder(TorchFunctionMode):
             shape = out.shape
             flat = self._set(edits, call, out.reshape(-1, *shape[-2:]), lambda p: self._times_v(p, call, out.dtype))
             out = flat.reshape(shape)
-        call.z = out.detach().reshape(-1, *out.shape[-2:]).clone()
+        call.z = copied(out).reshape(-1, *out.shape[-2:])
         self.calls.append(call)
         self._tags[out], self._z[out] = source, call
         return out
@@ -585,7 +640,7 @@ class Recorder(TorchFunctionMode):
         sides = tuple(
             "k" if c in of_b and c not in of_a else "q" if c in of_a and c not in of_b else "batch" for c in of_out
         )
-        product = Product(a, b, of_a, of_b, of_out, (_version(a), _version(b)))
+        product = Product(a, b, of_a, of_b, of_out, (self._version(a), self._version(b)))
         return out, False, self._node(func, name, args, kwargs, out, (), source, sides=sides, product=product)
 
     def _close(
@@ -606,6 +661,9 @@ class Recorder(TorchFunctionMode):
             said = N_("the weights at {site} are made of no product of queries and keys", site=self._site or "-")
             self.escape(("unsure", self._site), said)
             return out, False, None
+        if any(one.stale for one in in_order(node)):
+            said = N_("scores or weights at {site} were changed in place by way of a view", site=self._site or "-")
+            self.escape(("changed", self._site), said)
         earlier = self._earlier(self._site, self._next_number())
         best = next((one for one in origins if one.sides), origins[0])
         assert best.product is not None
@@ -615,6 +673,7 @@ class Recorder(TorchFunctionMode):
         part = Part.of(v, layout.v.index(layout.key), earlier.v.part if earlier else None)
         call = self._call(
             p.shape[layout.p.index(layout.query)],
+            p.shape[layout.p.index(layout.key)],
             source_q,
             source_k,
             kind=node.normal,
@@ -638,8 +697,8 @@ class Recorder(TorchFunctionMode):
             turned_z = layout.of_z(out)
             shape = turned_z.shape
             out = layout.back_z(self._set(edits, call, turned_z.reshape(-1, *shape[-2:]), again).reshape(shape))
-        z = layout.of_z(out.detach())
-        call.z = z.reshape(-1, *z.shape[-2:]).clone()
+        z = layout.of_z(copied(out))
+        call.z = z.reshape(-1, *z.shape[-2:])
         self.calls.append(call)
         self._tags[out], self._z[out] = source, call
         return out, True, None
@@ -653,7 +712,7 @@ class Recorder(TorchFunctionMode):
             assert product is not None
             if isinstance(product.a, Part):  # closed before: the same map serves two products
                 continue
-            if (_version(product.a), _version(product.b)) != product.versions:
+            if (self._version(product.a), self._version(product.b)) != product.versions:
                 self.escape(
                     ("changed", self._site), N_("queries or keys at {site} were changed in place", site=self._site)
                 )
@@ -701,8 +760,12 @@ def _leads(one: Node, node: Node) -> bool:
     return False
 
 
-def _version(x: Tensor) -> int:
-    return -1 if x.is_inference() else x._version
+def _storage(x: Tensor | None) -> int:
+    """Where the numbers of a tensor and of its views lie; 0 where that is not said."""
+    try:
+        return 0 if x is None else x.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return 0
 
 
 def _in_backward() -> bool:

@@ -192,6 +192,12 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
+def copied(x: Tensor) -> Tensor:
+    """A copy that may be written to and differentiated, also of what `torch.inference_mode` made."""
+    with torch.inference_mode(False):
+        return x.detach().clone()
+
+
 def tensors(value: Any, depth: int = 5) -> Iterator[Tensor]:
     """The tensors in arguments or results, also within objects that hold some (a cache of keys and values)."""
     if isinstance(value, Tensor):
