@@ -147,7 +147,10 @@ def _said(code: Code, doing: str) -> Iterator[None]:
     try:
         yield
     except VizformerError as error:
-        raise error if error.message.text.startswith("--model ") else _wrong(code, error.message) from error
+        if error.message.text.startswith("--model "):
+            raise
+        where = _line(code, error.__cause__) if error.__cause__ else ""
+        raise _wrong(code, N_("{said}{where}", said=error.message, where=where)) from error
     except (Exception, SystemExit) as error:
         about = N_(
             "{doing} raised {kind}{where}: {text}",
