@@ -22,8 +22,6 @@ LISTS = ("attention_types", "eos_token_id")
 # layer_types for a Ministral.
 FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
-    "cohere2": {"sliding_window_pattern": 4},
-    "exaone4": {"sliding_window_pattern": 4},
     "gemma3n_text": {
         "intermediate_size": 16_384,
         "layer_types": None,
@@ -45,7 +43,6 @@ RAW: tuple[Mapping[str, Any], ...] = (
     {},
     {"use_sliding_window": True},
     {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
-    {"rope_scaling": {"rope_type": "longrope", "short_factor": [], "long_factor": []}},
 )
 
 
@@ -106,10 +103,7 @@ def _turning(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
         if kind == "modernbert":
             return {"global_rope_theta": base, "local_rope_theta": local}
         return {"rope_theta": base, "rope_local_base_freq": local}
-    names = {name: name for name in ("rope_theta", "partial_rotary_factor")}
-    if kind.startswith("gpt_neox"):
-        names = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
-    found = {names[name]: value for name, value in table.items() if name in names}
+    found = {name: table[name] for name in ("rope_theta", "partial_rotary_factor") if name in table}
     return found if table.get("rope_type", "default") == "default" else {**found, "rope_parameters": dict(table)}
 
 

@@ -121,23 +121,6 @@ def norms_around_zero(folder: Path) -> Path:
     return folder
 
 
-def gpt_neox(folder: Path, **changes: Any) -> Path:
-    """Half of the numbers of a head are turned."""
-    write_metaspace(folder)
-    options = dict(
-        vocab_size=vocabulary(folder),
-        hidden_size=32,
-        intermediate_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        max_position_embeddings=64,
-        bos_token_id=1,
-        eos_token_id=2,
-        rotary_pct=0.5,
-    )
-    return written(folder, "GPTNeoXConfig", "GPTNeoXForCausalLM", options, changes)
-
-
 def opt(folder: Path, **changes: Any) -> Path:
     """vocab.json and merges.txt with OPT's marks; a text begins with </s>."""
     write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2})
@@ -276,7 +259,6 @@ FAMILIES: dict[str, Callable[..., Path]] = {
     "qwen2": qwen2,
     "qwen3": qwen3,
     "gemma": gemma,
-    "gpt_neox": gpt_neox,
     "opt": opt,
     "marian": marian,
     "bart": bart,

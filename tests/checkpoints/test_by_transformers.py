@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
-from tests.checkpoints.folders import change, write_metaspace
-from tests.recorder import tiny_types
+from tests.checkpoints.folders import change, llama, write_metaspace
+from tests.recorder import all_types, tiny_types
 from vizformer.checkpoints import RecordedCheckpoint, inspect, load, save
 from vizformer.checkpoints.hugging_face import by_transformers
 from vizformer.errors import CheckpointError
@@ -56,12 +56,21 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 OPENED = ("deepseek_v3", "mixtral", "qwen3_moe", "t5gemma", "esm", "arcee", "gpt_oss")
+# what an older version computed itself
+_ONCE = """
+bloom biogpt codegen cohere cohere2 ctrl cwm ernie4_5 exaone4 falcon glm glm4 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese
+gptj granite helium internlm3 ministral3 mpt nanochat olmo olmo2 olmo3 phi phi3 seed_oss stablelm xglm
+"""
+ONCE = tuple(_ONCE.split())
 # what our own Transformer computes as well, and what the app has no trace of: read and run all the same
-READ = ("gpt_neox", "falcon", "phi", "gemma3_text", "modernbert", "deberta-v2", "longt5", "mamba2")
+READ = ("gemma3_text", "modernbert", "deberta-v2", "longt5", "mamba2")
 
 
 def made(kind: str, folder: Path) -> Path:
     """A tiny model with every parameter drawn, as `transformers` writes it."""
+    if kind in ONCE:
+        all_types.made(kind).save_pretrained(folder)
+        return folder
     cls, options = MORE[kind] if kind in MORE else tiny_types.TYPES[kind][:2]
     torch.manual_seed(0)
     model = getattr(transformers, cls)(transformers.AutoConfig.for_model(kind, **options)).eval()
@@ -98,7 +107,8 @@ def given(model: Any) -> dict[str, torch.Tensor]:
 # --- what opens ---
 
 
-@pytest.mark.parametrize("kind", OPENED)
+@pytest.mark.sample(16)
+@pytest.mark.parametrize("kind", OPENED + ONCE)
 def test_a_folder_opens_and_its_trace_is_what_its_code_computes(folder_of, kind):
     opened = load(folder_of(kind))
     assert isinstance(opened, RecordedCheckpoint)
@@ -122,6 +132,33 @@ def test_a_folder_opens_and_its_trace_is_what_its_code_computes(folder_of, kind)
     assert not before.problems
     assert before.shape == shape  # known before a number was read
     assert before.n_parameters == sum(one.numel() for one in opened.module.parameters())
+
+
+_LONG = {"short_factor": [1.0, 1.3], "long_factor": [5.0, 4.0], "original_max_position_embeddings": 48}
+TURNED: dict[str, dict[str, Any]] = {
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 100.0},
+    "dynamic": {"factor": 2.0, "rope_theta": 100.0},
+    "longrope": {**_LONG, "rope_theta": 100.0},
+}
+
+
+@pytest.mark.parametrize("rope", TURNED)
+def test_a_type_of_ours_that_turns_otherwise_is_recorded_and_the_note_says_why(rope, tmp_path):
+    folder = llama(tmp_path, rope_parameters={"rope_type": rope, **TURNED[rope]})
+    opened = load(folder)
+    assert isinstance(opened, RecordedCheckpoint)
+    said = str(opened.report.assumptions[0])
+    assert f'no arithmetic of its own for "llama" with rope_parameters.rope_type="{rope}": ' in said
+    theirs = transformers.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    ids = [token.id for token in opened.encode("I have two dogs")]
+    trace = opened.trace(ids=ids)
+    with torch.no_grad():
+        out = theirs(torch.tensor([ids]), output_attentions=True)
+    assert_close(trace.logits, out.logits[0], rtol=0, atol=1e-5)
+    for site, maps in zip(trace.sites, out.attentions, strict=True):
+        assert_close(
+            torch.stack([torch.as_tensor(trace[site].pattern(h)) for h in range(4)]), maps[0], rtol=0, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("kind", READ)

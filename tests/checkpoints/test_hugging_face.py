@@ -31,7 +31,6 @@ LM = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "gemma": "GemmaForCausalLM",
-    "gpt_neox": "GPTNeoXForCausalLM",
     "opt": "OPTForCausalLM",
     "marian": "MarianMTModel",
     "bart": "BartForConditionalGeneration",
@@ -150,7 +149,7 @@ def test_a_folder_of_a_training_points_to_its_checkpoints(tmp_path: Path) -> Non
 
 
 def test_code_that_a_config_names_is_left_aside_with_a_note(tmp_path: Path) -> None:
-    """As Phi-3, Falcon and MPT were published: `transformers` has their families itself."""
+    """As InternLM was published: `transformers` has its family itself."""
     folder = folders.llama(tmp_path)
     expected = load(folder).trace("The cats").logits
     folders.change(folder, auto_map={"AutoModelForCausalLM": "modeling_llama.LlamaForCausalLM"})
@@ -203,11 +202,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(per_layer_config={"0": {"n_head": 2}}), "per_layer_config=.*: layers with options of their own"),
     ("gpt2", dict(configuration_files=["config.4.0.0.json"]), "configuration_files=.*: it names other files that stan"),
     ("gpt2", dict(transformers_weights="b.safetensors"), "transformers_weights=.*: it names another file of weights"),
-    ("gpt_neox", dict(head_dim=4), "head_dim=4: supported is null / 8"),
     ("llama", dict(rope_parameters={"rope_type": "ntk", "factor": 2.0}), "rope_parameters={.*}: rotary posit"),
-    ("llama", dict(rope_parameters={"rope_type": "yarn", "factor": "2"}), "rope_parameters: factor=.*a number above 0"),
-    ("llama", dict(rope_parameters={"rope_type": "yarn", "factor": 2.0, "truncate": None}), "truncate=null: it must"),
-    ("llama", dict(rope_parameters=None, rope_scaling={"type": "dynamic", "alpha": 2.0}), "rope_scaling={.*}: rotary"),
     ("llama", dict(partial_rotary_factor=0.5), "partial_rotary_factor=0.5: supported is null / 1"),
     ("llama", dict(head_dim=0), "head_dim=0: it must be a whole number"),
     ("llama", dict(head_dim=5), "d_head=5 is odd"),
@@ -235,9 +230,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("qwen3", dict(head_dim=7), "d_head=7 is odd"),
     ("gemma", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is null / false"),
     ("gemma", dict(hidden_activation="silu"), 'hidden_activation="silu": supported is null / "gelu_pytorch_tanh"'),
-    ("gpt_neox", dict(rope_parameters={"partial_rotary_factor": 0.4}), "rope_dims=3: rotary positions turn pairs"),
-    ("gpt_neox", dict(rope_parameters={"partial_rotary_factor": 1.5}), "rope_parameters={.*}: it must be .* at most 1"),
-    ("gpt_neox", dict(rope_parameters=None, rotary_pct=0), "rotary_pct=0: it must be a number above 0"),
     ("opt", dict(do_layer_norm_before=0), "do_layer_norm_before=0: it must be true or false"),
     ("opt", dict(word_embed_proj_dim=0), "word_embed_proj_dim=0: it must be a whole number"),
     ("opt", dict(word_embed_proj_dim="8"), "word_embed_proj_dim=.8.: it must be a whole number"),

@@ -59,23 +59,6 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         ),
         2_506_172_416,
     ),
-    "Pythia-70M": (
-        dict(
-            model_type="gpt_neox",
-            vocab_size=50_304,
-            hidden_size=512,
-            intermediate_size=2048,
-            num_hidden_layers=6,
-            num_attention_heads=8,
-            rotary_pct=0.25,
-            rotary_emb_base=10_000,
-            use_parallel_residual=True,
-            tie_word_embeddings=False,
-            architectures=["GPTNeoXForCausalLM"],
-            eos_token_id=0,
-        ),
-        70_426_624,
-    ),
     "OPT-125M": (
         dict(
             model_type="opt",
@@ -159,34 +142,8 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         ),
         300_176_768,
     ),
-    "StableLM-3B-4E1T": (
-        dict(
-            model_type="stablelm",
-            vocab_size=50_304,
-            hidden_size=2560,
-            intermediate_size=6912,
-            num_hidden_layers=32,
-            num_attention_heads=32,
-            num_key_value_heads=32,
-            architectures=["StableLmForCausalLM"],
-        ),
-        2_795_443_200,
-    ),
-    "Phi-2": (
-        dict(
-            model_type="phi",
-            vocab_size=51_200,
-            hidden_size=2560,
-            intermediate_size=10_240,
-            num_hidden_layers=32,
-            num_attention_heads=32,
-            partial_rotary_factor=0.4,
-            architectures=["PhiForCausalLM"],
-        ),
-        2_779_683_840 + 32 * 2 * 2560,  # the norm that attention and feed-forward share stands here twice
-    ),
 }
-HEADS = {"mT5-small": {"lm_head.weight"}, "Phi-2": {"lm_head.weight", "lm_head.bias"}}  # names in their files
+HEADS = {"mT5-small": {"lm_head.weight"}}  # names in its files
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

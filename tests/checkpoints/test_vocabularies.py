@@ -14,7 +14,7 @@ from tests.checkpoints import folders
 from vizformer.checkpoints.files.untrusted_folder import JSON_LIMIT, Folder
 from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Family
-from vizformer.checkpoints.tokenizers.classes import by_class
+from vizformer.checkpoints.tokenizers.classes import by_class, by_class_alone
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.errors import CheckpointError
 from vizformer.text import Tokenizer
@@ -40,7 +40,7 @@ BY_NAME = {family.name: family for family in reversed(FAMILIES)}  # the first of
 
 
 def read(folder: Path, family: str) -> Tokenizer:
-    found = by_class(Folder(folder), BY_NAME[family].tokenizer)
+    found = by_class(Folder(folder), BY_NAME[family].tokenizer if family else by_class_alone)
     return Tokenizer(found.texts if isinstance(found, Vocabularies) else found)
 
 
@@ -82,7 +82,7 @@ def test_qwen_by_the_words_of_its_tokenizer_config(tmp_path: Path) -> None:
     size = byte_level(
         tmp_path, added=marks, tokenizer_class="Qwen2Tokenizer", eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )
-    for family in ("Qwen2", "Qwen3"):
+    for family in ("Qwen2", "Qwen3", ""):
         ours = same(tmp_path, family, "Qwen2Tokenizer")
         assert [ours.id_of(mark) for mark in marks] == [size, size + 1, size + 2, size + 3]
         assert [token.id for token in ours.encode("<|im_end|>x<tool_call>")][::2] == [size + 2, size + 3]
@@ -122,7 +122,8 @@ MASK = {
         ("GPT-2", "GPT2Tokenizer", {}),
         ("GPT-2", "GPT2Tokenizer", {"add_prefix_space": True}),
         ("OPT", "GPT2Tokenizer", {"add_bos_token": True, "bos_token": "</s>", "unk_token": "</s>"}),
-        ("GPT-NeoX", "GPTNeoXTokenizer", {}),
+        ("", "GPTNeoXTokenizer", {}),
+        ("", "GPT2Tokenizer", {}),
         ("RoBERTa", "RobertaTokenizer", MASK),
         ("RoBERTa", "RobertaTokenizer", {"add_prefix_space": True, **MASK}),
         ("BART", "BartTokenizer", MASK),
@@ -256,8 +257,6 @@ FILES = {
     "OPT": {"vocab.json", "merges.txt"},
     "BART": {"vocab.json", "merges.txt"},
     "RoBERTa": {"vocab.json", "merges.txt"},
-    "GPT-NeoX": {"vocab.json", "merges.txt"},
-    "Phi": {"vocab.json", "merges.txt"},
     "Qwen2": {"vocab.json", "merges.txt"},
     "Qwen3": {"vocab.json", "merges.txt"},
     "BERT": {"vocab.txt"},
@@ -266,9 +265,6 @@ FILES = {
     "LLaMA": {"tokenizer.model"},
     "Gemma": {"tokenizer.model"},
     "Marian": {"vocab.json", "source.spm", "target.spm"},
-    **{key: {"vocab.json", "merges.txt"} for key in ("GPT-Neo", "GPT-J", "CodeGen", "MPT")},
-    "Phi-3": {"tokenizer.model"},
-    "InternLM3": {"tokenizer.model"},
     **{name: {"vocab.txt"} for name in ("ERNIE", "Megatron-BERT", "ELECTRA", "Nomic BERT", "MPNet")},
     **{name: {"vocab.json", "merges.txt"} for name in ("data2vec", "RoBERTa-PreLayerNorm", "XLM-RoBERTa-XL", "MVP")},
 }

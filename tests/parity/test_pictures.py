@@ -10,10 +10,10 @@ import torch
 pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
-from tests.parity.against_transformers import opened_and_same
-from tests.parity.test_decoder_families import GEMMA4, GEMMA4_SMALL, LINEAR, LLAMA, MARKS, YARN, scaled
+from tests.parity.against_transformers import opened_and_same, theirs
+from tests.parity.test_decoder_families import GEMMA4, GEMMA4_SMALL, LINEAR, LLAMA, MARKS, scaled
 from tests.parity.test_decoder_families import written as text_alone
-from vizformer.checkpoints import Opened, load
+from vizformer.checkpoints import Opened, RecordedCheckpoint, load
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.errors import CheckpointError
 
@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "mistral3": (
         "Mistral3",
-        dict(LLAMA, model_type="ministral3", head_dim=6, rope_parameters=dict(YARN, llama_4_scaling_beta=0.1)),
+        dict(LLAMA, model_type="mistral", head_dim=6, sliding_window=5),
         dict(TOWER, model_type="pixtral"),
     ),
     "qwen2_vl": (
@@ -93,13 +93,34 @@ def test_the_language_model_opens_and_what_is_left_aside_is_told(kind: str, tmp_
     assert any(said in str(note) for note in opened.report.assumptions)
 
 
+YARN = dict(rope_type="yarn", rope_theta=77.0, factor=4.0, original_max_position_embeddings=4, llama_4_scaling_beta=0.5)
+
+
+def test_a_language_model_that_is_recorded_is_taken_out_as_well(tmp_path: Path) -> None:
+    """Mistral 3 as it is published: YaRN, and queries scaled by their place."""
+    folder = written("mistral3", tmp_path, dict(model_type="ministral3", sliding_window=None, rope_parameters=YARN))
+    whole = theirs(folder, f"Mistral3{LM}")
+    opened = load(folder)
+    assert isinstance(opened, RecordedCheckpoint)
+    ids = [token.id for token in opened.encode("I have two dogs")]
+    with torch.no_grad():
+        out = whole(torch.tensor([ids]), output_attentions=True)
+    trace = opened.trace(ids=ids)
+    torch.testing.assert_close(trace.logits, out.logits[0], rtol=0, atol=1e-5)
+    for site, maps in zip(trace.sites, out.attentions, strict=True):
+        found = torch.stack([torch.as_tensor(trace[site].pattern(head)) for head in range(4)])
+        torch.testing.assert_close(found, maps[0], rtol=0, atol=1e-5)
+    notes = [str(note) for note in opened.report.assumptions]
+    assert any("the language model of mistral3; what reads pictures is left aside" in note for note in notes)
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used", "unused"}
+
+
 VARIANTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     *((kind, {}, dict(tie_word_embeddings=True)) for kind in KINDS if kind != "llava_next"),
     ("gemma3", dict(final_logit_softcapping=2.0), {}),
     ("llava", dict(tie_word_embeddings=True, rope_parameters=LINEAR), {}),
     ("llava", dict(model_type="qwen2"), {}),
     ("llava_next", dict(model_type="qwen3", head_dim=6), {}),
-    ("mistral3", dict(model_type="mistral", sliding_window=5, rope_parameters=None), {}),
     ("qwen2_5_vl", dict(tie_word_embeddings=True, use_sliding_window=True, sliding_window=4, max_window_layers=1), {}),
     ("qwen3_vl", dict(tie_word_embeddings=True, attention_bias=True), {}),
 ]

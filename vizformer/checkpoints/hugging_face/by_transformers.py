@@ -26,10 +26,11 @@ from vizformer.checkpoints.files.finding import find_weights
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, first_line, listed, shown
 from vizformer.checkpoints.files.weights import FLOATS, SAFETENSORS, Stored, Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
+from vizformer.checkpoints.hugging_face.fields import fields_of
 from vizformer.checkpoints.hugging_face.folder_tokenizers import read_vocabularies, with_rows
 from vizformer.checkpoints.hugging_face.model_folder import misfit
 from vizformer.checkpoints.hugging_face.said_by_config import said_by
-from vizformer.checkpoints.hugging_face.text_part import INSIDE
+from vizformer.checkpoints.hugging_face.text_part import INSIDE, language_model, left_aside, without_tower
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.recorded.wrapping import (
     MAX_POSITIONS,
@@ -41,7 +42,7 @@ from vizformer.checkpoints.recorded.wrapping import (
 from vizformer.checkpoints.tensors.matching import Found
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.report import NO_HEAD, Fate, Report, TensorFate
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
+from vizformer.checkpoints.tokenizers.classes import by_class_alone
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
 from vizformer.options.shape import ModelShape
@@ -77,6 +78,7 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
         CheckpointError: `transformers` is not installed or does not know the type; what config.json says is refused;
             the tensors are no safetensors, or no model can be made.
     """
+    whole, raw = raw, _of_texts(raw)
     weights = find_weights(folder)
     if strange := [name for name in weights.files if not name.endswith(".safetensors")]:
         raise CheckpointError(
@@ -89,8 +91,8 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
     if said.problems:
         raise _refused(list(said.problems))
     class_name, has_head = class_of(raw)
-    vocabularies = read_vocabularies(folder, only_tokenizer_json, weights.longest_side)
-    tensors, aside = _of_the_model(weights, class_name, has_head)
+    vocabularies = read_vocabularies(folder, by_class_alone, weights.longest_side)
+    tensors, aside, beside = _of_the_model(weights, class_name, has_head, str(whole["model_type"]))
     with _lock, _quietly():
         config = _config(str(raw["model_type"]), said.fields)
         unread = {name: _Unread(name, stored) for name, stored in tensors.items()}
@@ -101,7 +103,7 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
         raise _refused(
             [N_("{kind} reads {what}, and no token ids", kind=class_name, what=shown(model.main_input_name))]
         )
-    notes = [_recorded(str(raw["model_type"]), class_name), *said.notes, *weights.notes]
+    notes = [_recorded(raw, class_name), *said.notes, *weights.notes, *beside]
     if not has_head:
         notes.append(NO_HEAD)
     tokenizer: Tokenizer = IdTokenizer(rows)
@@ -130,7 +132,16 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
     return Examined(report, tokenizer, tensors, config, class_name)
 
 
-def _recorded(kind: str, class_name: str) -> Message:
+def _recorded(raw: Mapping[str, Any], class_name: str) -> Message:
+    kind = str(raw["model_type"])
+    if kind in BY_TYPE:
+        return N_(
+            "VizFormer has no arithmetic of its own for {kind} with {fields}: its code in `transformers`, {class_name}, "
+            "computes it and is recorded",
+            kind=shown(kind),
+            fields=", ".join(_beyond(raw).values()),
+            class_name=class_name,
+        )
     if kind in BECAUSE:
         return N_(
             "VizFormer has no arithmetic of its own for {kind} ({why}): its code in `transformers`, {class_name}, computes "
@@ -278,12 +289,27 @@ _TASKS = ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "TEXT_ENCODING")  # 
 def opens(raw: Mapping[str, Any]) -> bool:
     """Whether `transformers` computes what a config.json says: its type is on our list, or the installed one knows it."""
     kind, said = raw.get("model_type"), raw.get("architectures")
-    if not isinstance(kind, str) or kind in BY_TYPE or kind in INSIDE:
+    if not isinstance(kind, str):
         return False
+    if kind in INSIDE:
+        try:
+            inner = _of_texts(raw)
+        except CheckpointError:
+            return False
+        return opens(inner) and knows(inner["model_type"])
+    if kind in BY_TYPE:
+        return bool(_beyond(raw))
     if kind in BECAUSE:
         return True
     declared = said[0] if isinstance(said, list) and said and isinstance(said[0], str) else ""
     return find_spec("transformers") is not None and (knows(kind) or _of_another_type(kind, declared))
+
+
+def _beyond(raw: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a type that our own Transformer computes, which ask for what it does not compute."""
+    fields = fields_of(raw)
+    BY_TYPE[str(raw["model_type"])].config(fields, ())
+    return fields.recorded
 
 
 def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
@@ -587,11 +613,23 @@ def _refused(problems: list[Message]) -> CheckpointError:
     )
 
 
-def _of_the_model(weights: Weights, class_name: str, has_head: bool) -> tuple[dict[str, Stored], dict[str, Message]]:
-    """The tensors, and why those are left aside that are the head of another task."""
+def _of_texts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is said of the language model, where another one is beside it; the class that holds both is not its own."""
+    if raw.get("model_type") not in INSIDE:
+        return raw
+    return {name: value for name, value in language_model(raw).items() if name != "architectures"}
+
+
+def _of_the_model(
+    weights: Weights, class_name: str, has_head: bool, kind: str
+) -> tuple[dict[str, Stored], dict[str, Message], list[Message]]:
+    """The tensors, why those are left aside that are of another part or the head of another task, and what is to note."""
+    if kind in INSIDE:
+        tensors, aside, names = without_tower(weights)
+        return tensors, aside, [left_aside(kind, names, weights)]
     prefix = f"{getattr(_library(), class_name).base_model_prefix}."
     inside = {name: stored for name, stored in weights.tensors.items() if name.startswith(prefix)}
     if has_head or not inside:
-        return dict(weights.tensors), {}
+        return dict(weights.tensors), {}, []
     note = N_("outside the model itself: the head of another task")
-    return inside, {name: note for name in weights.tensors if name not in inside}
+    return inside, {name: note for name in weights.tensors if name not in inside}, []

@@ -6,7 +6,7 @@ from typing import Any
 from vizformer.checkpoints.hugging_face.family import Family, Options, said, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import head
-from vizformer.checkpoints.hugging_face.rotary import PART, all_are_turned, rope, turned, turning_neighbours
+from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
 from vizformer.checkpoints.hugging_face.sliding_window import window
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
@@ -27,10 +27,6 @@ FOUR_NORMS = {
     "pre_feedforward_layernorm": ["feedforward_norm"],
     "post_feedforward_layernorm": ["feedforward_output_norm"],
 }
-PACKED_FEEDFORWARD = {  # the gate in one tensor with its input
-    "mlp.gate_up_proj": ["feedforward.W_gate", "feedforward.W_in"],
-    "mlp.down_proj": ["feedforward.W_out"],
-}
 QK_NORMS = {"self_attn.q_norm": ["self_attention.q_norm"], "self_attn.k_norm": ["self_attention.k_norm"]}
 UNUSED = {
     r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq": N_(
@@ -44,25 +40,19 @@ def decoder(
     fields: Fields,
     names: Collection[str],
     *,
-    eps: str | None = "rms_norm_eps",
-    part: bool = False,
+    eps: str = "rms_norm_eps",
     windowed: Callable[[int], bool] | None = None,
     turning: Callable[[Fields], Options] = rope,
     activation: str = "hidden_act",
 ) -> tuple[Options, bool]:
     """The options that all of them have, and whether there is a head for tokens; a family adds what is its own.
 
-    `eps` is the field of the norms' epsilon (None: the family says it), `part` whether fewer numbers of a head than
-    all may be turned, `windowed` which layers have a sliding window where the file does not list them, `turning` what
-    reads base and scaling of rotary positions, `activation` the field of the activation.
+    `eps` is the field of the norms' epsilon, `windowed` which layers have a sliding window where the file does not list
+    them, `turning` what reads base and scaling of rotary positions, `activation` the field of the activation.
     """
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
     head_dim = _head_dim(fields, width, heads)
-    rope_dims: Options = {}
-    if part:
-        rope_dims = {"rope_dims": turned(fields, head_dim or width // heads, PART)}
-    else:
-        all_are_turned(fields)
+    all_are_turned(fields)
     tied = fields.flag("tie_word_embeddings")
     n_layers, longest = fields.size("num_hidden_layers"), fields.size("max_position_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
@@ -77,12 +67,11 @@ def decoder(
         max_positions=longest,
         positions="rope",
         **turning(fields),
-        **rope_dims,
         **window(fields, n_layers, longest, windowed),
         norm_order="pre",
         norm="rms_norm",
         final_norm=True,
-        **({} if eps is None else {"norm_eps": fields.number(eps)}),
+        norm_eps=fields.number(eps),
         feedforward="gated",
         activation=fields.choice(activation, ACTIVATIONS),
         tied_unembedding=tied or not has_head,
@@ -114,16 +103,6 @@ def attention_bias(ours: str, name: str = "attention_bias") -> Callable[[Fields,
     return lambda fields, options: {"bias": False, "attention_bias": ours if fields.flag(name) else "none"}
 
 
-def factors(fields: Fields, options: Options) -> Options:
-    """Granite's factors: of the embeddings, the scores, what every sublayer adds, and the logits."""
-    return {
-        "embedding_scale": fields.number("embedding_multiplier"),
-        "attention_scale": fields.number("attention_multiplier"),
-        "residual_scale": fields.number("residual_multiplier"),
-        "logit_scale": 1.0 / fields.number("logits_scaling"),
-    }
-
-
 def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
     if fields.value("head_dim") is None:
         return None
@@ -135,17 +114,14 @@ def tensors(
     config: ModelConfig,
     template: Mapping[str, Sequence[str]] | None = None,
     stack: str = "decoder",
-    *,
-    neighbours: bool = False,
 ) -> list[Part]:
     """What becomes of every tensor; which biases and norms there are, the options say.
 
-    `template` stands for the modules of a layer where they are others: their names -> ours; `stack` is ours;
-    `neighbours` says that the rotary positions of the family turn neighbouring numbers.
+    `template` stands for the modules of a layer where they are others: their names -> ours; `stack` is ours.
     """
     if template is None:
         template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
-    parts = [
+    return [
         Part("embed_tokens.weight", ("embedding.weight",)),
         *layers(
             template,
@@ -155,10 +131,8 @@ def tensors(
             no_bias=[theirs for theirs, ours in template.items() if not _has_bias(config, ours[0])],
         ),
         *linear("norm", f"{stack}.final_norm", bias=config.norm == "layer_norm"),
+        *head(config),
     ]
-    if neighbours:
-        parts = turning_neighbours(parts, config, {"q_proj": config.n_heads, "k_proj": config.kv_heads})
-    return [*parts, *head(config)]
 
 
 def _has_bias(config: ModelConfig, ours: str) -> bool:

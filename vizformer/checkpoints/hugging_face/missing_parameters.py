@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 Made = dict[str, Callable[[], Tensor]]  # by our names
@@ -16,20 +15,8 @@ WAVES = N_("positions are fixed waves, which the model here holds as a table")
 NO_NORM_BIASES = N_("the norms of this family have no biases: those of the model here are 0")
 
 
-def norms_of(config: ModelConfig) -> list[str]:
-    """The norms of a decoder's stack, those of queries and keys apart."""
-    kinds = ("self_norm", "feedforward_norm")
-    layers = [f"decoder.layers.{index}.{kind}" for index in range(config.n_decoder_layers) for kind in kinds]
-    return [*layers, "decoder.final_norm"] if config.final_norm else layers
-
-
 def zeros(names: Iterable[str], width: int) -> Made:
     return dict.fromkeys(names, partial(torch.zeros, width))
-
-
-def no_norm_biases(config: ModelConfig) -> Made:
-    """0 for the bias of every norm of a decoder: LayerNorm(x) = (x - mean) / sqrt(var + eps) * weight."""
-    return zeros((f"{name}.bias" for name in norms_of(config)), config.d_model)
 
 
 def stored(parts: Sequence[Part], made: Container[str]) -> list[Part]:

@@ -23,7 +23,6 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     tokenizers_of,
 )
 from vizformer.checkpoints.hugging_face.missing_parameters import stored
-from vizformer.checkpoints.hugging_face.rotary import gained
 from vizformer.checkpoints.hugging_face.text_part import INSIDE, family_inside, language_model, left_aside
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.tensors.filling import fill
@@ -243,7 +242,6 @@ def _config(
     family: Family, fields: Fields, names: Mapping[str, str], folder: Folder, backend: Backend | None, n_tensors: int
 ) -> tuple[ModelConfig, bool]:
     options, has_head = family.config(fields, names.keys())
-    options = gained(fields, options)
     fields.finish()
     n_layers = options.get("n_encoder_layers", 0) + options.get("n_decoder_layers", 0)
     if n_layers > n_tensors:  # before a model of so many layers is thought of

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.checkpoints.files.weights import Weights
+from vizformer.checkpoints.files.weights import Stored, Weights
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
 from vizformer.checkpoints.hugging_face.family import Family
 from vizformer.checkpoints.hugging_face.fields import KNOWN, NEUTRAL
@@ -34,7 +34,7 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "gemma4": ("gemma4_text",),
     "llava": LLAMA_LIKE,
     "llava_next": LLAMA_LIKE,
-    "mistral3": ("mistral", "ministral3"),
+    "mistral3": ("ministral3", "mistral"),
     "qwen2_vl": ("qwen2_vl_text",),
     "qwen2_5_vl": ("qwen2_5_vl_text",),
     "qwen3_vl": ("qwen3_vl_text",),
@@ -46,6 +46,8 @@ _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
 _OF_PICTURES = re.compile(r"(vision_|image_|video_).*")
 _RENAMED = {r"^language_model\.(lm_head\.)?(model\.)?": r"\1"}
+PICTURES = N_("the part that reads pictures, through which no text goes")
+SOUND = N_("the part that reads sound, through which no text goes")
 _SOUND = r"(audio_tower|embed_audio)(\..*)?"
 _ASIDE = r"(embed_vision|vision_tower|vision_model|visual|multi_modal_projector|image_newline)(\..*)?"
 
@@ -93,15 +95,37 @@ def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def inside(family: Family) -> Family:
     """`family` with the names of its tensors inside another model, and those of the others left aside."""
-    note = N_("the part that reads pictures, through which no text goes")
-    sound = N_("the part that reads sound, through which no text goes")
-    unused = {_ASIDE: note, _SOUND: sound, **family.unused}
+    unused = {_ASIDE: PICTURES, _SOUND: SOUND, **family.unused}
     return replace(family, renamed={**_RENAMED, **family.renamed}, unused=unused)
 
 
 def family_inside(raw: Mapping[str, Any]) -> Family | None:
-    """The family of the language model; None where there is nothing beside it."""
-    return inside(BY_TYPE[language_model(raw)["model_type"]]) if raw.get("model_type") in INSIDE else None
+    """The family of the language model; None where there is nothing beside it, or it is of no family."""
+    if raw.get("model_type") not in INSIDE:
+        return None
+    family = BY_TYPE.get(language_model(raw)["model_type"])
+    return None if family is None else inside(family)
+
+
+def without_tower(weights: Weights) -> tuple[dict[str, Stored], dict[str, Message], dict[str, str]]:
+    """The language model's tensors, as its class names them; why the others are left aside; names for `left_aside`."""
+    names = {}
+    for stored in weights.tensors:
+        name = stored.removeprefix("model.")
+        for pattern, replacement in _RENAMED.items():
+            name = re.sub(pattern, replacement, name)
+        names[name] = stored
+    aside = {names[name]: PICTURES if re.fullmatch(_ASIDE, name) else SOUND for name in names if _beside(name)}
+    kept = {
+        name if name.startswith("lm_head.") else f"model.{name}": weights.tensors[stored]
+        for name, stored in names.items()
+        if stored not in aside
+    }
+    return kept, aside, names
+
+
+def _beside(name: str) -> bool:
+    return re.fullmatch(f"{_ASIDE}|{_SOUND}", name) is not None
 
 
 def left_aside(kind: str, names: Mapping[str, str], weights: Weights) -> Message:

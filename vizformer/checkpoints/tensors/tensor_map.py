@@ -1,7 +1,7 @@
 """Which tensor of a file becomes which of ours: one list per family, read in both directions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -97,18 +97,10 @@ def layers(
     bias: bool = True,
     transposed: Sequence[str] = (),
     no_bias: Sequence[str] = (),
-    heads: Mapping[str, int] | None = None,
 ) -> list[Part]:
-    """The parts of every layer: `template` is their module -> our modules, `source` and `target` have the number.
-
-    A norm of theirs that is several of ours is each of them; `heads` says of which modules the rows alternate.
-    """
+    """The parts of every layer: `template` is their module -> our modules, `source` and `target` have the number."""
     return [
-        replace(
-            part,
-            shared=len(ours) > 1 and all(name.endswith("norm") for name in ours),
-            heads=(heads or {}).get(theirs, 0),
-        )
+        part
         for index in range(n_layers)
         for theirs, ours in template.items()
         for part in linear(

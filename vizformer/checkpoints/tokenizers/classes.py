@@ -10,8 +10,10 @@ from dataclasses import replace
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
+from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, settings
-from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies, wordpiece
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies, gpt_2, gpt_neox, qwen, wordpiece
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
@@ -44,6 +46,13 @@ _REFUSED: Mapping[str, Message] = {
     "PhobertTokenizer": N_("texts have to be split into words by another program, and its pieces end in @@"),
     "HerbertTokenizer": N_("words are split in a way of its own, and its pieces end in </w>"),
 }
+_READ: Mapping[str, Callable[[Folder], Backend]] = {
+    "GPT2Tokenizer": gpt_2,
+    "CodeGenTokenizer": gpt_2,
+    "GPTNeoXTokenizer": gpt_neox,
+    "Qwen2Tokenizer": qwen,
+    "LlamaTokenizer": sentencepiece_or_refuse,
+}
 
 
 def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularies]) -> Backend | Vocabularies:
@@ -67,6 +76,12 @@ def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularie
         name=shown(name),
     )
     return replace(read, notes=(*read.notes, note))
+
+
+def by_class_alone(folder: Folder) -> Backend:
+    """The tokenizer of a folder of no family: where its class is one whose files say all that there is to know."""
+    read = _READ.get(_named(folder))
+    return only_tokenizer_json(folder) if read is None else read(folder)
 
 
 def _named(folder: Folder) -> str:

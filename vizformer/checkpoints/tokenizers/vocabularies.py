@@ -184,6 +184,17 @@ def byte_level(
     return guarded(name, build)
 
 
+def gpt_2(folder: Folder) -> Backend:
+    """vocab.json and merges.txt of GPT-2, with one mark for beginning, end and what is unknown."""
+    return byte_level(folder, dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"))
+
+
+def gpt_neox(folder: Folder) -> Backend:
+    """The same, with letters in their composed form and a padding."""
+    marks = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
+    return byte_level(folder, marks, composed=True)
+
+
 def qwen(folder: Folder) -> Backend:
     """vocab.json and merges.txt of Qwen2, 2.5 and 3: words cut its own way, no marks around a text.
 
