@@ -22,19 +22,6 @@ LISTS = ("attention_types", "eos_token_id")
 # layer_types for a Ministral.
 FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
-    "gemma3n_text": {
-        "intermediate_size": 16_384,
-        "layer_types": None,
-        "activation_sparsity_pattern": None,
-    },
-    "gemma4_text": {
-        "global_head_dim": 512,
-        "num_global_key_value_heads": None,
-        "rope_parameters": {
-            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
-            "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1_000_000.0},
-        },
-    },
     "gemma3_text": {"sliding_window_pattern": 6},
     "modernbert": {"global_attn_every_n_layers": 3},
 }

@@ -5,7 +5,6 @@ Only the names of the weights are taken from there.  One sequence at a time; eve
 
 import math
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -23,7 +22,6 @@ class Call:
     source: Tensor
     q_projected: list[Tensor] = field(default_factory=list)  # before norms and rotary positions
     k_projected: list[Tensor] = field(default_factory=list)
-    v_projected: list[Tensor] = field(default_factory=list)  # before their norm
     q_normed: list[Tensor] = field(default_factory=list)  # before rotary positions
     k_normed: list[Tensor] = field(default_factory=list)
     q: list[Tensor] = field(default_factory=list)
@@ -55,7 +53,7 @@ class Eager:
 
     def run(self, ids: Tensor, target_ids: Tensor | None = None, padding: Tensor | None = None) -> "Eager":
         """`ids`, `target_ids`: [n]; `padding`: [n] of the encoder's (or only) input."""
-        n, self.ids = len(ids), ids
+        n = len(ids)
         keys = torch.zeros(n) if padding is None else torch.zeros(n).masked_fill(padding, -math.inf)
         if self.config.n_encoder_layers:
             x = self._stack("encoder", self._embed(ids), keys.expand(n, n), None, None)
@@ -128,19 +126,12 @@ class Eager:
 
     def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
         c = self.config
-        streams = self._split(x) if c.n_streams is not None else []
         for index in range(c.n_encoder_layers if name == "encoder" else c.n_decoder_layers):
             layer, path = f"{name}.{index}", f"{name}.layers.{index}"
-            if c.n_streams is not None:
-                streams = self._predicted(path, streams)
-                x = streams[0]
             self.residuals[f"{layer}.pre"] = entering = x
             near = self._near(len(x), index) if name == "encoder" else 0.0
             x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask + near)
-            self.residuals[f"{layer}.mid" if memory is None and not streams else f"{layer}.mid_self"] = x
-            if streams:
-                x = (x + self._around(path, self._norm(f"{path}.self_norm", entering))) / math.sqrt(2)
-                self.residuals[f"{layer}.mid"] = x
+            self.residuals[f"{layer}.mid" if memory is None else f"{layer}.mid_self"] = x
             if memory is not None and memory_mask is not None:
                 x = self._attention(
                     f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
@@ -161,89 +152,24 @@ class Eager:
                 x = stays + times * self._feedforward(path, x)
                 last = f"{path}.feedforward_norm"
                 x = self._norm(last, x) if f"{last}.weight" in self.weights else x
-            if c.layer_input_dim is not None:
-                self.residuals[f"{layer}.mid_feedforward"] = x
-            if streams:
-                streams = self._corrected(path, streams, x)
-                x, scale = streams[0], self.weights.get(f"{path}.streams.scale_weight", torch.ones(c.d_model))
-                again = self._token_again(index, path, x * scale)
-                for number in range(1, len(streams)):
-                    streams[number] = self.residuals[f"{layer}.stream_{number}"] = streams[number] + again
-            elif c.layer_input_dim is not None:
-                x = x + c.residual_scale * self._token_again(index, path, x)
-            if c.layer_scale:
-                self.residuals[f"{layer}.unscaled"] = x
-                x = x * float(self.weights[f"{path}.scale_weight"])
             self.residuals[f"{layer}.post"] = x
-        x = self._merged(streams) if streams else x
         if f"{name}.final_norm.weight" in self.weights:
             x = self._norm(f"{name}.final_norm", x)
         self.residuals[f"{name}.final"] = x
         return x
 
-    def _split(self, x: Tensor) -> list[Tensor]:
-        others = range((self.config.n_streams or 1) - 1)
-        return [x, *(self._as_long(x @ self.weights[f"decoder.ends.W_split.{i}.weight"].T, x) for i in others)]
-
-    def _merged(self, streams: list[Tensor]) -> Tensor:
-        first, total = streams[0], streams[0]
-        for i, x in enumerate(streams[1:]):
-            total = total + self._as_long(x @ self.weights[f"decoder.ends.W_merge.{i}.weight"].T, first)
-        return total / len(streams)
-
-    def _as_long(self, rows: Tensor, like: Tensor) -> Tensor:
-        return torch.stack([y * (x.norm() / y.norm()) for y, x in zip(rows, like, strict=True)])
-
-    def _told(self, path: str, x: Tensor) -> Tensor:
-        small = self._norm(f"{path}.streams.norm", x) / self.config.d_model
-        return torch.tanh(small @ self.weights[f"{path}.streams.W_t.weight"].T)
-
-    def _predicted(self, path: str, streams: list[Tensor]) -> list[Tensor]:
-        s = len(streams)
-        mixed = self._told(path, streams[0]) @ self.weights[f"{path}.streams.W_predict.weight"].T
-        return [streams[to] + sum(mixed[:, to * s + of, None] * streams[of] for of in range(s)) for to in range(s)]
-
-    def _corrected(self, path: str, predicted: list[Tensor], y: Tensor) -> list[Tensor]:
-        gain = self._told(path, y) @ self.weights[f"{path}.streams.W_correct.weight"].T + 1
-        return [p + gain[:, to, None] * (y - predicted[0]) for to, p in enumerate(predicted)]
-
-    def _around(self, path: str, y: Tensor) -> Tensor:
-        narrow = y @ self.weights[f"{path}.laurel.W_left.weight"].T
-        return y + self._norm(f"{path}.laurel.norm", narrow @ self.weights[f"{path}.laurel.W_right.weight"].T)
-
-    def _token_again(self, index: int, path: str, x: Tensor) -> Tensor:
-        """What a layer reads of its tokens again, token by token."""
-        c, width = self.config, self.config.layer_input_dim or 0
-        own, rows = slice(index * width, (index + 1) * width), []
-        for id, row in zip(self.ids.tolist(), x, strict=True):
-            first = self.weights["embedding.weight"][id] * c.embedding_factor
-            made = self.weights["layer_input_tables.W.weight"][own] @ first / math.sqrt(c.d_model)
-            known = id if c.layer_input_vocab is None or id < c.layer_input_vocab else 0
-            said = self.weights["layer_input_tables.table.weight"][known, own] * math.sqrt(width)
-            again = (self._norm("layer_input_tables.norm", made[None])[0] + said) / math.sqrt(2)
-            gate = self._activation(self.weights[f"{path}.layer_input.W_gate.weight"] @ row)
-            rows.append(self.weights[f"{path}.layer_input.W_out.weight"] @ (gate * again))
-        return self._norm(f"{path}.layer_input_norm", torch.stack(rows))
-
     def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
         c = self.config
         d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
         groups = c.n_kv_heads
-        if c.wide_layers is not None and int(site.split(".")[1]) in c.wide_layers:
-            d_head, groups = c.wide_head_dim or 0, c.wide_kv_heads
         y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") and f"{norm}.weight" in self.weights else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
-        index, of_keys = int(site.split(".")[1]), path
-        if c.kv_layers is not None and (of := c.kv_layers[index]) != index:  # what another layer has read
-            call.source = self.calls[f"decoder.{of}.self"].source
-            of_keys = f"decoder.layers.{of}.self_attention"
         wide = {}
         for letter, rows in (("Q", y), ("K", call.source)) if c.qk_norm_over == "all" else ():
-            at = path if letter == "Q" else of_keys
             whole = torch.nn.functional.linear(
-                rows, self.weights[f"{at}.W_{letter}.weight"], self._bias(f"{at}.W_{letter}", slice(None))
+                rows, self.weights[f"{path}.W_{letter}.weight"], self._bias(f"{path}.W_{letter}", slice(None))
             )
-            wide[letter] = self._norm(f"{at}.{letter.lower()}_norm", whole)
+            wide[letter] = self._norm(f"{path}.{letter.lower()}_norm", whole)
         W_O = self.weights[f"{path}.W_O.weight"]
         for head in range(c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
@@ -251,24 +177,16 @@ class Eager:
             of_group = slice(shared * d_head, (shared + 1) * d_head)
             q, k, v = (
                 torch.nn.functional.linear(
-                    rows, self.weights[f"{at}.W_{letter}.weight"][part], self._bias(f"{at}.W_{letter}", part)
+                    rows, self.weights[f"{path}.W_{letter}.weight"][part], self._bias(f"{path}.W_{letter}", part)
                 )
-                for rows, at, letter, part in (
-                    (y, path, "Q", own),
-                    (call.source, of_keys, "K", of_group),
-                    (call.source, of_keys, "V", of_group),
-                )
+                for rows, letter, part in ((y, "Q", own), (call.source, "K", of_group), (call.source, "V", of_group))
             )
-            own = slice(head * v.shape[1], (head + 1) * v.shape[1])
-            call.v_projected.append(v)
-            if c.value_norm:
-                v = torch.stack([row / math.sqrt(float(row @ row) / len(row) + c.norm_eps) for row in v])
             call.q_projected.append(q)
             call.k_projected.append(k)
             if c.qk_norm_over == "all":
                 q, k = wide["Q"][:, own], wide["K"][:, of_group]
             elif c.qk_norm:
-                q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{of_keys}.k_norm", k)
+                q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
             turned = c.rope_layers is None or int(site.split(".")[1]) in c.rope_layers
@@ -320,8 +238,7 @@ class Eager:
     def _turned(self, rows: Tensor, layer: int) -> Tensor:
         """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d)); d may be less than the whole row."""
         local = layer in (self.config.rope_local_layers or ())
-        whole = local and self.config.wide_layers is not None
-        n, d = len(rows), rows.shape[1] if whole else self.config.rope_dims or rows.shape[1]
+        n, d = len(rows), self.config.rope_dims or rows.shape[1]
         rows, rest = rows[:, :d], rows[:, d:]
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
         theta = (self.config.rope_local_theta if local else None) or self.config.rope_theta
@@ -382,11 +299,6 @@ class Eager:
             gate = x @ self.weights[f"{path}.W_gate.weight"].T
             if (bias := self._bias(f"{path}.W_gate", slice(None))) is not None:
                 gate = gate + bias
-            if (share := self.config.sparsity_of(int(path.split(".")[2]))) > 0:
-                z = NormalDist().inv_cdf(share)
-                for row in gate:
-                    spread = math.sqrt(sum(float(x - row.mean()) ** 2 for x in row) / len(row))
-                    row.sub_(row.mean() + z * spread).clamp_(min=0)
             hidden = self._activation(gate) * hidden
         else:
             hidden = self._activation(hidden)

@@ -17,7 +17,6 @@ from vizformer.options import STATIONS
 from vizformer.options.common import CommonOptions
 from vizformer.presets import PRESETS
 
-WIDE: dict[str, Any] = dict(n_encoder_layers=0, wide_layers=(1,), wide_head_dim=8, wide_kv_heads=1)
 # option(s) -> the value, the rule and the way out that the error must name
 ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(vocab_size=0), ["vocab_size=0", "at least 1"]),
@@ -86,39 +85,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (
         dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 1e-320)),
         ["rope_divisors: must be numbers above 0, one for each of the"],
-    ),
-    (dict(wide_layers=(0,)), ["wide_layers, wide_head_dim and wide_kv_heads belong together"]),
-    (dict(wide_head_dim=8), ["wide_layers, wide_head_dim and wide_kv_heads belong together"]),
-    (dict(wide_kv_heads=1), ["wide_layers, wide_head_dim and wide_kv_heads belong together"]),
-    (dict(wide_layers=(0,), wide_head_dim=8, wide_kv_heads=1), ["wide_layers: only a decoder alone"]),
-    (
-        dict(WIDE, wide_layers=(0, 1)),
-        ["wide_layers=[0, 1]: must be numbers of layers in order, from 0 to 1, and not of all"],
-    ),
-    (dict(WIDE, wide_kv_heads=3), ["n_heads=4 is not a multiple of wide_kv_heads=3"]),
-    (dict(WIDE, qk_norm=True, qk_norm_over="all"), ["wide_layers: models with qk_norm_over='all'"]),
-    (dict(WIDE, positions="rope"), ["wide_layers: with positions='rope' all others must be rope_local_layers"]),
-    (
-        dict(WIDE, positions="rope", rope_local_theta=9.0, rope_local_layers=(0,), rope_dims=12),
-        ["rope_dims=12: rotary positions turn pairs of numbers, it must be even and from 2 to d_head=8"],
-    ),
-    (dict(layer_input_vocab=4), ["layer_input_vocab=4: this is an option of layer_input_dim, and at most vocab_size"]),
-    (dict(n_streams=2), ["n_streams without laurel_rank", "n_streams=2: these are two or more, and need"]),
-    (dict(laurel_rank=2), ["laurel_rank without n_streams: give both, or leave it out"]),
-    (dict(stream_scale=3), ["stream_scale=3: must be bool"]),
-    (dict(gate_sparsity=(0.5,)), ["gate_sparsity=[0.5]: must be a number from 0 to below 1 for each of"]),
-    (dict(layer_input_dim=4), ["layer_input_dim=4: only a decoder alone, without embedding_dim, has such inputs"]),
-    (
-        dict(layer_input_dim=4, n_encoder_layers=0, norm_order="pre", residual="parallel"),
-        ["layer_input_dim=4: this needs residual='sequential'"],
-    ),
-    (dict(shared_kv_d_ff=4), ["shared_kv_d_ff without kv_layers: give both, or leave it out"]),
-    (dict(layer_scale=True), ["layer_scale=True: only one stack alone has it"]),
-    (dict(value_norm=1), ["value_norm=1"]),
-    (dict(kv_layers=(0, 0)), ["kv_layers: only a decoder alone shares keys and values"]),
-    (
-        dict(kv_layers=(1, 1), n_encoder_layers=0, n_decoder_layers=2),
-        ["kv_layers=[1, 1]: must have an entry for each of the 2"],
     ),
     (dict(positions="rope", rope_gain=1.2), ["rope_gain: only rope_scaling='yarn' and 'longrope' have one"]),
     (dict(rope_divisors=(1.0, "2")), ["rope_divisors=(1.0, '2'): must be a list of float or nothing"]),

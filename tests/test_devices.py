@@ -45,9 +45,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-    "gemma4": ("decoder-only", tiny.GEMMA4_SMALL),
-    "gemma3n": ("decoder-only", tiny.GEMMA3N),
-    "shared_keys": ("decoder-only", tiny.SHARED_KEYS),
 }
 
 
@@ -87,9 +84,8 @@ def everything(checkpoint: Any) -> dict[str, Any]:
             other = masked_attention(trace[site], 1, window_mask(n, 1))
             assert other.proof.holds
             found[f"{site} window"] = other.weights
-            if config.kv_layers is None:  # otherwise no one matrix leads from the rows to the scores
-                found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned
-                found[f"{site} rank"] = bilinear(checkpoint, trace, site, 1).singular
+            found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned
+            found[f"{site} rank"] = bilinear(checkpoint, trace, site, 1).singular
             if number == 0:
                 found["notations"] = mistakes.agreement(trace[site], 0, np.triu(np.ones((n, n), dtype=bool), 1))
     for stack in trace.tokens:

@@ -144,56 +144,6 @@ LONGROPE: dict[str, Any] = {
     "rope_divisors": (1.25, 3.0),
     "attention_scale": 0.6,
 }
-SHARED_KEYS: dict[str, Any] = {**QWEN3, "n_decoder_layers": 4, "kv_layers": (0, 1, 0, 1)}
-GEMMA4: dict[str, Any] = {
-    **QWEN3,
-    "n_decoder_layers": 4,
-    "norm_order": "sandwich",
-    "activation": "gelu_tanh",
-    "scaled_embedding": True,
-    "attention_scale": 0.5,
-    "value_norm": True,
-    "layer_scale": True,
-    "sliding_window": 3,
-    "sliding_layers": (0, 2),
-    "wide_layers": (1, 3),
-    "wide_head_dim": 10,
-    "wide_kv_heads": 1,
-    "rope_dims": 4,
-    "rope_theta": 30.0,
-    "rope_local_theta": 20.0,
-    "rope_local_layers": (0, 2),
-}
-GEMMA4_SMALL: dict[str, Any] = {  # reads its tokens again in every layer, as the small models of this family do
-    **GEMMA4,
-    "kv_layers": (0, 1, 0, 1),
-    "shared_kv_d_ff": 30,
-    "layer_input_dim": 5,
-}
-GEMMA3N: dict[str, Any] = {  # several streams, a way around attention, gates with a cutoff
-    **{name: value for name, value in GEMMA4_SMALL.items() if not name.startswith(("wide_", "shared_", "layer_scale"))},
-    "rope_dims": None,
-    "attention_scale": 1.0,
-    "layer_input_vocab": 15,
-    "n_streams": 3,
-    "laurel_rank": 4,
-    "gate_sparsity": (0.6, 0.9, 0.0, 0.3),
-}
-GEMMA3N_SHORT: dict[str, Any] = {
-    **GEMMA3N,
-    "n_decoder_layers": 2,
-    "kv_layers": None,
-    "sliding_layers": (0,),
-    "rope_local_layers": (0,),
-    "gate_sparsity": (0.6, 0.0),
-}
-GEMMA4_SHORT: dict[str, Any] = {
-    **GEMMA4,
-    "n_decoder_layers": 2,
-    "sliding_layers": (0,),
-    "rope_local_layers": (0,),
-    "wide_layers": (1,),
-}
 GAINED: dict[str, Any] = {**YARN, "attention_scale": None, "rope_dims": 12, "rope_gain": 1.3}
 
 MARIAN: dict[str, Any] = dict(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from vizformer.errors import ConfigError
@@ -53,6 +53,19 @@ _GONE: Mapping[str, Any] = {
     "delta_key_dim": None,
     "delta_value_dim": None,
     "delta_kernel": 4,
+    "value_norm": False,
+    "kv_layers": None,
+    "wide_layers": None,
+    "wide_head_dim": None,
+    "wide_kv_heads": None,
+    "layer_input_dim": None,
+    "layer_input_vocab": None,
+    "shared_kv_d_ff": None,
+    "gate_sparsity": None,
+    "layer_scale": False,
+    "n_streams": None,
+    "stream_scale": True,
+    "laurel_rank": None,
 }
 
 
@@ -73,23 +86,6 @@ class ModelConfig(Options):
         """The options that are not as usual, and those that always have to be given."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
-    @lru_cache(maxsize=1024)  # noqa: B019 (a config is small)
-    def of_layer(self, layer: int) -> "ModelConfig":
-        """The options of a model that has the sizes of this layer's heads and feed-forward in all layers."""
-        own = self if self.shared_kv_d_ff is None else replace(self, d_ff=self.d_ff_of(layer), shared_kv_d_ff=None)
-        if self.wide_layers is None:
-            return own
-        wide = self.is_wide(layer)
-        return replace(
-            own,
-            head_dim=self.wide_head_dim if wide else self.head_dim,
-            n_kv_heads=self.wide_kv_heads if wide else self.n_kv_heads,
-            rope_dims=self.rope_dims if wide else None,
-            wide_layers=None,
-            wide_head_dim=None,
-            wide_kv_heads=None,
-        )
-
     @cached_property
     def shape(self) -> ModelShape:
         """What any model can be asked, of this one."""
@@ -99,7 +95,7 @@ class ModelConfig(Options):
             decoder_heads=decoder,
             cross_heads=decoder if encoder else (),
             d_model=self.d_model,
-            d_head=self.of_layer(0).d_head,
+            d_head=self.d_head,
             vocab_size=self.vocab_size,
             input_vocab_size=self.input_vocab_size,
             max_positions=self.max_positions,
@@ -128,8 +124,8 @@ class ModelConfig(Options):
         """
         if lost := sorted(name for name, nothing in _GONE.items() if options.get(name, nothing) != nothing):
             raise ConfigError(
-                "This version no longer has the options {names}, which this model needs. Take the version of VizFormer that "
-                "wrote it, or another model.",
+                "This version no longer has the options {names}, which this model needs. Open the folder that it was made "
+                "from: its own code in `transformers` runs and is recorded. Or take the version of VizFormer that wrote it.",
                 names=", ".join(f"{name}={options[name]!r}" for name in lost),
             )
         options = {name: value for name, value in options.items() if name not in _GONE}

@@ -37,11 +37,10 @@ def pictures(subject: Subject) -> None:
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
         asked = choose(subject, settings)
-    plain = subject.checkpoint.is_own and subject.config.has_plain_stream
     with picture:
         guarded()(draw_evidence if subject.checkpoint.is_own else draw_layer_shares)(subject, asked)
     with beside:
-        if plain:  # otherwise the picture's place says why there are no terms
+        if subject.checkpoint.is_own:
             guarded()(evidence_in_words)(subject, asked)
     st.subheader(_("After which layer it is there"), anchor=False)
     picture, beside = st.columns(BESIDE, gap="medium")
@@ -55,7 +54,7 @@ def pictures(subject: Subject) -> None:
             "models that VizFormer computes itself. Use a bundled model for these."
         )
         return
-    for part in (draw_terms, draw_inputs, draw_in_python)[not plain :]:
+    for part in (draw_terms, draw_inputs, draw_in_python):
         guarded()(part)(subject, asked)
 
 

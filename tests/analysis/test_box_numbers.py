@@ -31,7 +31,7 @@ def test_every_box_of_every_kind_of_model_is_proved(name):
                     for i, line in enumerate(one.written):
                         said = float(line.rpartition(" = ")[2].replace("−", "-"))
                         assert said == pytest.approx(one.values[one.first + i], abs=1e-4)
-                unusual = config.n_streams is not None or config.embedding_dim is not None
+                unusual = config.embedding_dim is not None
                 unusual |= config.decoder_positions_after_norm
                 assert found.proof is not None or (box in ("embedding", "positions") and unusual), (kind, box)
                 assert found.proof is None or found.proof.holds, (kind, box, found.proof)

@@ -13,8 +13,6 @@ from vizformer.model import Cell, Edit
 KINDS = [
     ("encoder-decoder", {}),
     ("decoder-only", tiny.LLAMA),
-    ("decoder-only", tiny.SHARED_KEYS),
-    ("decoder-only", tiny.GEMMA4),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
     ("decoder-only", tiny.OPT),

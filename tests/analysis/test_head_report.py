@@ -50,8 +50,6 @@ MODELS = {
     "decoder-only": {},
     "decoder-only, window": {"sliding_window": 3},
     "decoder-only, llama": tiny.LLAMA,
-    "decoder-only, shared keys": tiny.SHARED_KEYS,
-    "decoder-only, two widths": tiny.GEMMA4,
     "decoder-only, alibi": tiny.ALIBI,
     "encoder-only": {},
     "encoder-only, bert": tiny.BERT,
@@ -353,9 +351,6 @@ def test_the_number_of_threads_changes_no_bit():
 def test_heads_that_share_keys_are_of_one_group(tmp_path):
     report = head_report(made("decoder-only, llama"), Corpus.of(TEXTS))
     assert [row["group"] for row in report.rows() if row["layer"] == 0] == [0, 0, 1, 1]
-    wide = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **tiny.GEMMA4_SHORT)
-    rows = head_report(wide, Corpus.of(TEXTS[:3])).rows()
-    assert [row["group"] for row in rows] == [0, 0, 1, 1, 0, 0, 0, 0]  # the second layer has one head of keys
 
 
 def test_the_rows_are_written_as_csv_and_as_parquet(tmp_path):

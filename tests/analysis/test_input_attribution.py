@@ -15,7 +15,6 @@ MODELS = {
     "bart": ("encoder-decoder", tiny.BART),
     "t5": ("encoder-decoder", {**tiny.T5_1, "activation": "gelu"}),
     "llama": ("decoder-only", tiny.LLAMA),
-    "shared keys": ("decoder-only", tiny.SHARED_KEYS),
     "gemma": ("decoder-only", tiny.GEMMA),
     "neox": ("decoder-only", tiny.NEOX),
     "bert": ("encoder-only", tiny.BERT),

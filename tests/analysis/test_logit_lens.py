@@ -23,7 +23,6 @@ from vizformer.analysis.side_by_side.heads import two_answers
 from vizformer.analysis.side_by_side.runs import two_runs
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
-from vizformer.model.forward_pass import ForwardPass
 
 UNTIED = {"tied_unembedding": False}
 PRE = {"norm_order": "pre", "final_norm": True}
@@ -39,9 +38,6 @@ MODELS = {
     "no residual": ("encoder-decoder", {"residual": "none"}),
     "encoder, pre": ("encoder-only", PRE),
     "llama": ("decoder-only", tiny.LLAMA),
-    "gemma4": ("decoder-only", tiny.GEMMA4_SHORT),
-    "gemma4 small": ("decoder-only", {**tiny.GEMMA4_SHORT, "layer_input_dim": 5}),
-    "shared keys": ("decoder-only", {**tiny.QWEN3, "kv_layers": (0, 0)}),
     "gemma": ("decoder-only", tiny.GEMMA),
     "qwen": ("decoder-only", tiny.QWEN3),
     "neox": ("decoder-only", tiny.NEOX),
@@ -213,12 +209,6 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
             x, was = (x + wrote, was + wrote) if adds else (wrote, wrote)
             if post and block.feedforward_norm is not None:
                 x, was = frozen(block.feedforward_norm, x, was), block.feedforward_norm(was.float()).double()
-            if block.layer_input is not None:
-                ids = torch.tensor([[trace.tokens[stack][position].id]])
-                run = ForwardPass(layer_inputs=model.layer_inputs(ids))
-                wrote = block.layer_input_norm(block.layer_input(was.float()[None, None], run))[0, 0].double()
-                x, was = x + wrote, was + wrote
-            x, was = x * block.scale, was * block.scale
         last = getattr(model, stack).final_norm
         x = x if last is None else frozen(last, x, was)
         table = (model.embedding if model.unembedding is None else model.unembedding).weight.double()

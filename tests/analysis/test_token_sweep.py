@@ -13,11 +13,6 @@ from vizformer.model import Cell, Edit
 KINDS_OF_MODEL = {
     "translator": dict(architecture="encoder-decoder", activation="gelu"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
-    "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
-    "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
-    "small Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4_SMALL),
-    "Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N),
-    "short Gemma 3n": dict(architecture="decoder-only", **tiny.GEMMA3N_SHORT),
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "no residual": dict(architecture="decoder-only", norm_order="none", residual="none"),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),

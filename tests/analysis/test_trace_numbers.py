@@ -76,10 +76,6 @@ def test_a_saved_trace_answers_as_the_one_in_memory(name: str, tmp_path: Path) -
 MORE: dict[str, Any] = {
     **KINDS_OF_MODEL,
     "terms for distances": ("encoder-only", tiny.DEBERTA),
-    "shared keys": ("decoder-only", tiny.SHARED_KEYS),
-    "gemma4": ("decoder-only", tiny.GEMMA4),
-    "gemma4 small": ("decoder-only", tiny.GEMMA4_SMALL),
-    "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),
 }
 

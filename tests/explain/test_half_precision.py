@@ -34,8 +34,6 @@ KINDS = {
     "modernbert": ("encoder-only", tiny.MODERNBERT),
     "deberta": ("encoder-only", tiny.DEBERTA),
     "deberta-v3": ("encoder-only", tiny.DEBERTA_V3),
-    "gemma4-small": ("decoder-only", tiny.GEMMA4_SMALL),
-    "gemma3n": ("decoder-only", tiny.GEMMA3N),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),

@@ -70,8 +70,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "input": call.x[query],
         "q": call.q_projected[head][query],
         "k": call.k_projected[head],
-        "v": call.v_projected[head],
-        "v_normed": call.v[head],
+        "v": call.v[head],
         "q_normed": call.q_normed[head][query],
         "k_normed": call.k_normed[head],
         "q_turned": call.q[head][query],
@@ -125,8 +124,6 @@ def test_every_proof_holds(variant: str) -> None:
             changed = [other.key for other in steps if other.key in ("k_normed", "k_turned")]
             if changed:  # the model records q and k after norm and rotation
                 direct = direct - {"q", "k"} | {f"q{changed[-1][1:]}", changed[-1]}
-            if VARIANTS[variant][1].get("value_norm"):
-                direct = direct - {"v"} | {"v_normed"}
             assert step.proof.direct == (step.key in direct), step.key
 
 
@@ -155,9 +152,6 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys[4:4] = ["q_turned", "k_turned"]
         if VARIANTS[variant][1].get("qk_norm"):
             keys[4:4] = ["q_normed", "k_normed"]
-        if VARIANTS[variant][1].get("value_norm"):
-            place = keys.index("k_normed" if "k_normed" in keys else "v") + 1
-            keys[place:place] = ["v_normed"]
         told = positions in ("alibi", "relative") or VARIANTS[variant][1].get("relative_bias")
         if told and site.endswith("self"):
             keys.insert(keys.index("scores") + 1, "position")
@@ -235,8 +229,7 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "exp": ["shift"],
             "sum": ["exp"],
             "weights": ["exp", "sum"],
-            "v_normed": ["v"],
-            "z": ["weights", "v_normed" if "v_normed" in result else "v"],
+            "z": ["weights", "v"],
             "head_out": ["z"],
             "out_norm": ["attn_out"],
             "out_scaled": ["out_norm" if "out_norm" in result else "attn_out"],

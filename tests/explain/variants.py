@@ -39,15 +39,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "yarn": ("decoder-only", tiny.YARN),
     "yarn-between-pairs": ("decoder-only", {**tiny.YARN, "rope_dims": 12, "rope_whole_pairs": False}),
     "some-layers-turn": ("decoder-only", {**tiny.QWEN3, "rope_layers": (1,)}),
-    "gemma4": ("decoder-only", {**tiny.GEMMA4, "sliding_window": 30}),
-    "value-norm-encoder-decoder": ("encoder-decoder", dict(norm_order="post", value_norm=True, n_kv_heads=2)),
-    "gemma4-small": ("decoder-only", {**tiny.GEMMA4_SMALL, "sliding_window": 30}),
-    "gemma3n": ("decoder-only", {**tiny.GEMMA3N, "sliding_window": 30}),
-    "shared-keys": ("decoder-only", tiny.SHARED_KEYS),
-    "shared-keys-post": (
-        "decoder-only",
-        {**tiny.OLMO2, "attention_bias": "all", "norm_order": "post", "kv_layers": (0, 0)},
-    ),
     "gained": ("decoder-only", tiny.GAINED),
     "gained-in-one-layer": (
         "decoder-only",

@@ -24,17 +24,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "yarn": tiny.YARN,
     "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
     "some layers turn": {**tiny.QWEN3, "rope_layers": (1,)},
-    "gemma4": {**tiny.GEMMA4, "sliding_window": 30},
-    "gemma4 small": {**tiny.GEMMA4_SMALL, "sliding_window": 30},
-    "gemma3n": {**tiny.GEMMA3N, "sliding_window": 30},
-    "shared keys": tiny.SHARED_KEYS,
-    "shared keys in windows": {
-        **tiny.SHARED_KEYS,
-        "sliding_window": 40,
-        "sliding_layers": (1, 3),
-        "rope_local_theta": 30.0,
-        "rope_local_layers": (1, 3),
-    },
     "longrope": tiny.LONGROPE,
     "gained": tiny.GAINED,
     "gained in one layer": {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
@@ -74,7 +63,6 @@ def test_what_each_option_adds() -> None:
     assert count(norm_order="sandwich") == plain + 2 * (16 + 16)
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
-    assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
 
 
 def test_a_fresh_offset_norm_scales_by_one() -> None:

@@ -35,7 +35,6 @@ MODELS = [
     "narrow",
     "no-norms",
     "no-residual",
-    "two-widths",
     "bare.pt",
     "both.pt",
 ]
@@ -53,9 +52,6 @@ def written(tmp_path_factory):
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
     save(tiny.checkpoint("encoder-decoder", norm_order="none"), root / "no-norms")
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
-    save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
-    save(tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT, layer_input_dim=5), root / "two-widths")
-    save(tiny.checkpoint("decoder-only", **tiny.GEMMA3N_SHORT), root / "streams")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
         {
@@ -93,47 +89,6 @@ def test_every_page(open_app, model, locale):
     app = open_app(ATTENTION, locale=locale, **link(model))
     for page, part in pages[locale == "zh-CN" :: 2]:  # every second one: the texts of both languages have tests
         opens_well(app, page, **link(model, part=part, site="cross", layer=1, head=1, query=1))
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-@pytest.mark.parametrize(
-    ("model", "layer", "reason", "most"),
-    [
-        # what is asked of one head's matrices, what compares rows of one layer, what takes the logit for a sum
-        ("shared-keys", 1, ("rows of two layers", "两层的行"), 2),
-        ("streams", 1, ("several residual streams", "几条互相预测"), 1),
-    ],
-)
-def test_every_page_with_what_some_questions_have_no_answer_for(open_app, locale, model, layer, reason, most):
-    """It is said, in one sentence; all else opens."""
-    pages, said_so = list(places()), 0
-    app, said = open_app(ATTENTION, locale=locale, **link(model)), reason[locale == "zh-CN"]
-    for page, part in pages[locale == "zh-CN" :: 2]:
-        app.switch_page(page)
-        for name, value in link(model, part=part, layer=layer, head=2, query=1).items():
-            app.query_params[name] = str(value)
-        app.run()
-        assert not app.exception, (page, part)
-        assert all(said in error.value for error in app.error), (page, part, [one.value for one in app.error])
-        said_so += len(app.error)
-    assert said_so <= most
-
-
-@pytest.mark.parametrize(
-    ("locale", "said", "kept"),
-    [
-        ("en-US", "look at the keys of layer 0", "keys and values: 1 of 2"),
-        ("zh-CN", "第 0 层的键", "只有 1 层产生键和值"),
-    ],
-)
-def test_a_layer_says_whose_keys_it_reads(open_app, locale, said, kept):
-    app = open_app(ATTENTION, locale=locale, **link("shared-keys", layer=1))
-    assert any(said in one.value for one in app.caption)
-    app = open_app(ATTENTION, locale=locale, **link("shared-keys", layer=0))
-    assert not any(said in one.value for one in app.caption)
-    app = open_app("pages/learn/heads.py", locale=locale, **link("shared-keys", part="groups"))
-    assert any(kept in one.value for one in app.caption)
 
 
 LACKING = {

@@ -63,18 +63,8 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     "modernbert": (partial(written_encoder, "modernbert", layer_types=SLIDING, **TWO), MASKED),
     "bert-generation": (partial(written_encoder, "bert-generation", model="Decoder", is_decoder=True, **TWO), CAUSAL),
     **{kind: (partial(written_both, kind, **DEEP), BOTH) for kind in ENCODER_DECODERS},
-    **{
-        kind: (partial(written, kind, layer_types=["sliding_attention", "full_attention"], **TWO), CAUSAL)
-        for kind in ("gemma3_text", "gemma4_text")
-    },
-    "gemma3n_text": (
-        partial(
-            written,
-            "gemma3n_text",
-            layer_types=["sliding_attention", "full_attention"],
-            activation_sparsity_pattern=[0.6, 0.0],
-            **{**TWO, "num_kv_shared_layers": 0},
-        ),
+    "gemma3_text": (
+        partial(written, "gemma3_text", layer_types=["sliding_attention", "full_attention"], **TWO),
         CAUSAL,
     ),
 }
@@ -381,8 +371,7 @@ def test_every_field_gives_the_numbers_of_transformers_or_is_refused_by_name(
     assert set(unknown_fields(found.raw, found._read)) <= VALUES.keys()  # what is not known is tried below
 
     wrong = []
-    old = "rope_parameters" in own and kind != "gemma4_text"  # never written without its tables, and refused so
-    bases = [pair.raw] + ([{**pair.raw, "rope_parameters": None}] if old else [])
+    bases = [pair.raw] + ([{**pair.raw, "rope_parameters": None}] if "rope_parameters" in own else [])
     here = found._read | NEUTRAL.keys() | (BEFORE if len(bases) > 1 else set())
     relevant = (asked | own.keys() | here) & VALUES.keys()
     for field in sorted(relevant):

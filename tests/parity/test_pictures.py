@@ -11,8 +11,7 @@ pytest.importorskip("transformers")
 
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, theirs
-from tests.parity.test_decoder_families import GEMMA4, GEMMA4_SMALL, LINEAR, LLAMA, MARKS, scaled
-from tests.parity.test_decoder_families import written as text_alone
+from tests.parity.test_decoder_families import LINEAR, LLAMA, MARKS
 from vizformer.checkpoints import Opened, RecordedCheckpoint, load
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.errors import CheckpointError
@@ -31,7 +30,6 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         dict(LLAMA, head_dim=6, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING], query_pre_attn_scalar=12),
         dict(TOWER, model_type="siglip_vision_model"),
     ),
-    "gemma4": ("Gemma4", {**GEMMA4, **GEMMA4_SMALL}, dict(TOWER, num_key_value_heads=2, head_dim=8)),
     "llava": (
         "Llava",
         dict(LLAMA, model_type="llama"),
@@ -63,13 +61,10 @@ def written(kind: str, folder: Path, text: dict[str, Any] | None = None, **chang
     name, inner, tower = KINDS[kind]
     folders.write_metaspace(folder)
     rows = folders.vocabulary(folder)
-    again = {"vocab_size_per_layer_input": rows} if "hidden_size_per_layer_input" in inner else {}
-    sizes = {**inner, **MARKS, "vocab_size": rows, **again, **(text or {})}
+    sizes = {**inner, **MARKS, "vocab_size": rows, **(text or {})}
     both = dict(text_config=sizes, vision_config=tower, image_token_id=7, tie_word_embeddings=False)
     both |= dict(mm_tokens_per_image=1) if kind == "gemma3" else {}
     folders.written(folder, f"{name}Config", f"{name}{LM}", both, changes)
-    if kind == "gemma4":
-        return scaled(folder)
     return folders.norms_around_zero(folder) if kind == "gemma3" else folder
 
 
@@ -152,20 +147,69 @@ def test_tensors_by_the_names_of_older_files(before: str, tmp_path: Path) -> Non
     assert all(found[name].equal(tensor) for name, tensor in expected.items())
 
 
+RECORDED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "gemma4": (
+        "Gemma4",
+        dict(
+            LLAMA,
+            head_dim=6,
+            global_head_dim=16,
+            num_hidden_layers=4,
+            layer_types=[SLIDING, FULL] * 2,
+            sliding_window=4,
+        )
+        | dict(num_kv_shared_layers=2, hidden_size_per_layer_input=6, num_global_key_value_heads=1),
+        dict(TOWER, num_key_value_heads=2, head_dim=8),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", RECORDED)
+def test_a_language_model_inside_that_is_recorded(kind: str, tmp_path: Path) -> None:
+    """Its own code gives what the whole model gives; what reads pictures is not even made."""
+    import transformers
+
+    name, inner, tower = RECORDED[kind]
+    folders.write_metaspace(tmp_path)
+    rows = folders.vocabulary(tmp_path)
+    again = {"vocab_size_per_layer_input": rows} if "hidden_size_per_layer_input" in inner else {}
+    both = dict(text_config={**inner, **MARKS, "vocab_size": rows, **again}, vision_config=tower, image_token_id=7)
+    folders.written(tmp_path, f"{name}Config", f"{name}{LM}", both, {})
+    opened = load(tmp_path)
+    assert isinstance(opened, RecordedCheckpoint)
+    assert opened.report.declared == f"{name}ForCausalLM"
+    trace = opened.trace("The cats")
+    ids = torch.tensor([[token.id for token in trace.tokens["decoder"]]])
+    with torch.no_grad():
+        whole = getattr(transformers, f"{name}{LM}").from_pretrained(tmp_path)(input_ids=ids).logits[0]
+    torch.testing.assert_close(trace.logits, whole, rtol=0, atol=1e-5)
+    assert len(trace.sites) == inner["num_hidden_layers"]
+    aside = {str(tensor.note) for tensor in opened.report.tensors if tensor.fate == "unused"}
+    assert aside == {"the part that reads pictures, through which no text goes"}
+    assert any(f"the language model of {kind}; what reads pictures" in str(note) for note in opened.report.assumptions)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_the_language_model_of_gemma_3n_beside_pictures_and_sound(tmp_path: Path) -> None:
     """Its whole needs a library of pictures in `transformers`; the files are those of the language model by other names."""
     import json
 
-    folder = text_alone("gemma3n_text", tmp_path / "text")
-    expected, raw = load(folder), json.loads((folder / "config.json").read_text())
-    stored = {f"model.language_model.{n.removeprefix('model.')}": w for n, w in folders.tensors(folder).items()}
+    folders.write_metaspace(tmp_path)
+    rows = folders.vocabulary(tmp_path)
+    options = dict(LLAMA, **MARKS, vocab_size=rows, vocab_size_per_layer_input=rows, hidden_size_per_layer_input=6)
+    options |= dict(head_dim=6, num_hidden_layers=4, layer_types=[SLIDING, FULL] * 2, num_kv_shared_layers=2)
+    options |= dict(intermediate_size=24, activation_sparsity_pattern=[0.6, 0.0, 0.0, 0.0], laurel_rank=3)
+    folders.written(tmp_path, "Gemma3nTextConfig", "Gemma3nForCausalLM", options, {})
+    expected, raw = load(tmp_path), json.loads((tmp_path / "config.json").read_text())
+    stored = {f"model.language_model.{n.removeprefix('model.')}": w for n, w in folders.tensors(tmp_path).items()}
     stored = {name: tensor for name, tensor in stored.items() if "lm_head" not in name}
     others = ("vision_tower.timm_model.stem.weight", "embed_vision.embedding.weight", "audio_tower.conformer.0.weight")
     stored |= {f"model.{name}": torch.ones(2, 3) for name in (*others, "embed_audio.embedding.weight")}
-    folders.save_tensors(folder, stored)
+    folders.save_tensors(tmp_path, stored)
     whole = dict(model_type="gemma3n", architectures=[f"Gemma3n{LM}"], text_config=raw, vision_config={})
-    (folder / "config.json").write_text(json.dumps(whole))
-    opened = load(folder)
+    (tmp_path / "config.json").write_text(json.dumps(whole))
+    opened = load(tmp_path)
     assert opened.trace("abc").logits.equal(expected.trace("abc").logits)
     assert opened.report.has_head
     notes = [str(tensor.note) for tensor in opened.report.tensors if tensor.fate != "used"]

@@ -16,7 +16,7 @@ from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.qk_norms import qk_norm_steps, value_norm_steps
+from vizformer.explain.qk_norms import qk_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
@@ -33,7 +33,7 @@ def attention_steps(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: in
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
     o = gather(checkpoint, trace, site, head, query)
-    made = [*_projections(o), *qk_norm_steps(o), *value_norm_steps(o), *rotation_steps(o)]
+    made = [*_projections(o), *qk_norm_steps(o), *rotation_steps(o)]
     steps = [_input(o), *made, *weight_steps(o), *mixing_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
 
@@ -58,12 +58,11 @@ def _set_by_hand(key: str, o: Operands) -> bool:
         "input": (o.site.before, (o.query,)),
         f"q{last}": (f"{site}.q", (o.head, o.query)),
         f"k{last}": (f"{site}.k", (o.kv_head,)),
-        "v" if o.value_eps is None else "v_normed": (f"{site}.v", (o.kv_head,)),
+        "v": (f"{site}.v", (o.kv_head,)),
         "mask": (f"{site}.mask", (o.query,)),
         "add" if o.site.around.after is None else "norm": (o.site.after, (o.query,)),
     }.get(key, ("", ()))
-    lent = tensor.replace(site, o.site.maker.name) if lead == (o.kv_head,) else tensor
-    return any(was_edited(o.trace, name, lead) for name in (tensor, lent))
+    return was_edited(o.trace, tensor, lead)
 
 
 def _input(o: Operands) -> Step:
@@ -129,14 +128,7 @@ def _projections(o: Operands) -> list[Step]:
             o.source,
             o.k_projected if o.last else o.k_recomputed,
             N_("Keys: what each position offers to be found by"),
-            N_(
-                "This layer makes no keys and no values: it reads those of {layer}. They were made there, of the {n_k} rows that "
-                "enter that layer, by its matrices, and a cache keeps them once for all layers that read them.",
-                layer=_layer(o),
-                n_k=o.n_k,
-            )
-            if o.site.lender is not None
-            else N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)
+            N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)
             if len(o.sharers) == 1
             else N_(
                 "Each of the {n_k} rows on the key side, times the matrix of key/value head {kv}. Query heads {first} to "
@@ -151,11 +143,9 @@ def _projections(o: Operands) -> list[Step]:
             o,
             "V",
             o.source,
-            o.v_recomputed if o.value_eps is None else o.v_projected,
+            o.v_recomputed,
             N_("Values: what each position hands over"),
-            N_("The same rows of {layer} times its value matrix: this is what gets mixed.", layer=_layer(o))
-            if o.site.lender is not None
-            else N_("The same rows times the head's value matrix: this is what gets mixed.")
+            N_("The same rows times the head's value matrix: this is what gets mixed.")
             if len(o.sharers) == 1
             else N_(
                 "The same rows times the value matrix that the query heads {first} to {last} share: this is what gets mixed.",
@@ -164,11 +154,6 @@ def _projections(o: Operands) -> list[Step]:
             ),
         ),
     ]
-
-
-def _layer(o: Operands) -> Message:
-    """The layer that makes keys and values."""
-    return in_words(o.site.maker.name.removesuffix(".self"))
 
 
 def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title: Message, text: Message) -> Step:
@@ -214,7 +199,7 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         code, inputs = f"{made}\n{code}", {**reads, **inputs}
     symbol = "h" if not shared else "g"
     # the model records q and k after norm and rotation
-    changed = bool(o.last) if letter != "V" else o.value_eps is not None
+    changed = letter != "V" and bool(o.last)
     return Step(
         name,
         title,
@@ -235,8 +220,8 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
 
 def _source(o: Operands) -> tuple[str, dict[str, Tensor]]:
     """The code of the rows that keys and values come from, and what it reads; the encoder's output has no norm here."""
-    made = o.site.maker
-    norm, rows = None if made.is_cross else made.around.before, {"R": o.trace.residual(made.source)}
+    site = o.site
+    norm, rows = None if site.is_cross else site.around.before, {"R": o.trace.residual(site.source)}
     if norm is None:
         return "source = R", rows
     return norms.code(norm, "source", "R"), rows | norms.inputs(norm)

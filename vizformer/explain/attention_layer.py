@@ -20,7 +20,6 @@ from vizformer.explain.step import Made, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, through_output
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
-from vizformer.model.block import Block
 
 
 def attention_sublayer(
@@ -32,19 +31,17 @@ def attention_sublayer(
     distances: Slopes | Buckets | DistanceTerms | None = None,
     slowed: Slowing | None = None,
     theta: float = 10_000.0,
-    lender: tuple[Block, str] | None = None,
 ) -> Iterator[Step]:
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
     those by which queries and keys are turned, where positions are rotary, `theta` their base, `slowed` what is
-    done to them for longer texts; `distances` is what tells the scores distances; `lender` is an earlier layer, and its
-    name, whose keys and values this one reads.
+    done to them for longer texts; `distances` is what tells the scores distances.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     dtype, short = at.dtype, is_half(at.dtype)
-    made, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta, lender)
+    made, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta)
     yield from made
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k = qh.shape[1], kh.shape[1]

@@ -13,7 +13,6 @@ from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.feedforward_rows import feedforward_numbers
-from vizformer.explain.layer_input import layer_input_numbers
 from vizformer.explain.norms import added_sizes, brought, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
@@ -25,7 +24,7 @@ from vizformer.model.input_check import row_at
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
-SublayerKind = Literal["self", "cross", "feedforward", "layer_input"]
+SublayerKind = Literal["self", "cross", "feedforward"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,7 @@ class Point:
     """The row at one point of the layer.
 
     Attributes:
-        name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm),
-            "layer.scale" where the layer multiplies what leaves it; of the first of several streams "laurel.mixed" behind the
-            second way around attention, "layer.corrected" at the end.
+        name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm).
         row: the numbers.
         added: what the sublayer added here; None at the start and after a norm.
     """
@@ -140,13 +137,7 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
     Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
     if block.cross_attention is None:
-        again: SublayerKind = "layer_input"  # which the first of several streams has no part in
-        has_again = block.layer_input is not None and block.streams is None
-        return (
-            ("self", block.self_norm, "pre", block.attention_sum),
-            ("feedforward", block.feedforward_norm, "mid", block.feedforward_sum),
-            *(((again, None, block.feedforward_sum, block.last_sum),) if has_again else ()),
-        )
+        return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
     return (
         ("self", block.self_norm, "pre", "mid_self"),
         ("cross", block.cross_norm, "mid_self", "mid_cross"),
@@ -180,14 +171,6 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
         points.append(Point(f"{kind}.sum", last if norm is None else total, found))
         if norm is not None:
             points.append(Point(f"{kind}.norm", last))
-        if block.laurel is not None and kind == "self":
-            points.append(Point("laurel.mixed", float64(trace.residual(f"{at}.mid")[row])))
-    if block.streams is not None:
-        points.append(Point("layer.corrected", float64(trace.residual(f"{at}.post")[row])))
-    if block.scale_weight is not None:
-        kept = trace.residual(f"{at}.post")[row]
-        scaled = stored(float64(trace.residual(f"{at}.{block.last_sum}")[row]) * block.scale, kept.dtype)
-        points.append(Point("layer.scale", set_cells(trace, f"{at}.post", scaled, (row,))))
     return BlockStream(tuple(points), proofs)
 
 
@@ -207,8 +190,6 @@ def made(
     `entering` is the point of the layer `at` ("encoder.0") that the sublayer reads.
     """
     block = block_at(checkpoint, at)
-    if kind == "layer_input":
-        return layer_input_numbers(checkpoint.model, block, trace, at, rows).out
     if kind == "feedforward":
         x = float64(trace.residual(f"{at}.{entering}")[rows])
         x = through(x, block.around(kind).before)
@@ -244,10 +225,9 @@ class StackStream:
 
 def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
     """Position `row` at every point of the residual stream that the trace has kept of a stack."""
-    names = [name for name in trace.residuals if name.startswith(f"{stack}.") and ".stream_" not in name]
-    # What a layer ends with, the next one begins with: it is one point. The first of several streams is predicted between.
-    one = not any(".stream_" in name for name in trace.residuals)
-    names = [name for name in names if not one or not name.endswith(".pre") or name == f"{stack}.0.pre"]
+    names = [name for name in trace.residuals if name.startswith(f"{stack}.")]
+    # What a layer ends with, the next one begins with: it is one point.
+    names = [name for name in names if not name.endswith(".pre") or name == f"{stack}.0.pre"]
     rows = np.stack([float64(trace.residual(name)[row]) for name in names])
     short = tuple(name.removeprefix(f"{stack}.") for name in names)
     return StackStream(short, np.linalg.norm(rows, axis=1), cosines(rows, rows[0]), cosines(rows, rows[-1]))

@@ -8,7 +8,7 @@ from numpy import ndarray
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
-from vizformer.explain.feedforward_rows import FeedForwardNumbers, cutoff_code, cutoff_of, feedforward_numbers
+from vizformer.explain.feedforward_rows import FeedForwardNumbers, feedforward_numbers
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import (
     ROWS,
@@ -77,37 +77,16 @@ def network_steps(
                     d_ff=hidden.shape[1],
                 ),
                 r"G = X W_\mathrm{gate}" + ("" if gate.bias is None else r" + b_\mathrm{gate}"),
-                entry("G", x[0], W_gate[:, 0], b_gate[0], numbers.raw[0, 0]),
+                entry("G", x[0], W_gate[:, 0], b_gate[0], entering[0, 0]),
                 "G",
-                numbers.raw,
+                entering,
                 f"gate = x{linear_code(gate, 'gate')}",
                 operands=(Operand(r"W_\mathrm{gate}", N_("the gate's matrix"), W_gate, ("features", "features")),),
                 contraction=Contraction(x, W_gate, b_gate),
                 inputs=linear_inputs(gate, "gate"),
             )
         )
-    if feedforward.cutoff is not None:
-        bar = cutoff_of(numbers.raw, feedforward.cutoff, at.dtype)
-        steps.append(
-            make(
-                "cutoff",
-                N_("Feed-forward, 1c: shut the gates below a cutoff"),
-                N_(
-                    "Of each row the mean, and {z} standard deviations, are taken off; what is then below 0 is set to 0. Here "
-                    "{n} of {all} gates are shut.",
-                    z=f"{feedforward.cutoff:.4g}",
-                    n=int((entering == 0).sum()),
-                    all=entering.size,
-                ),
-                r"G' = \max\!\left(0,\; G - \mu - z\,\sigma\right)",
-                rf"G'_{{0,0}} = \max(0, {latex.number(numbers.raw[0, 0])} - {latex.factor(bar[0, 0])}) = "
-                rf"{latex.number(entering[0, 0])}",
-                "G'",
-                entering,
-                cutoff_code(feedforward.cutoff),
-            )
-        )
-    letter, variable = ("H", "hidden") if gate is None else ("G" if feedforward.cutoff is None else "G'", "gate")
+    letter, variable = ("H", "hidden") if gate is None else ("G", "gate")
     steps.append(
         make(
             "activation",

@@ -2,8 +2,6 @@
 
     hidden = x W_in + b_in,   active = act(hidden),   out = active W_out + b_out      (gated: act(x W_gate) * hidden)
 
-gate_sparsity of the options shuts what is below a cutoff (`vizformer.model.feedforward`).
-
 Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
 """
 
@@ -30,48 +28,38 @@ class FeedForwardNumbers:
 
     Attributes:
         hidden: x W_in + b_in.
-        raw: hidden or, where there is a gate, x W_gate + b_gate.
-        entering: what goes into the activation: that or, where the gate has a cutoff, what is above it.
+        entering: what goes into the activation: hidden or, where there is a gate, x W_gate + b_gate.
         active: what comes out of it.
         inner: what W_out reads: active or, where there is a gate, active * hidden.
         out: the result.
     """
 
     hidden: Float[ndarray, "n d_ff"]
-    raw: Float[ndarray, "n d_ff"]
     entering: Float[ndarray, "n d_ff"]
     active: Float[ndarray, "n d_ff"]
     inner: Float[ndarray, "n d_ff"]
     out: Float[ndarray, "n d_model"]
 
 
-def cutoff_of(gate: Float[ndarray, "n d_ff"], z: float, dtype: torch.dtype) -> Float[ndarray, "n 1"]:
-    """mean + z std of each row: what is below it counts as nothing."""
-    mean, deviation = (stored(one(gate, axis=-1, keepdims=True), dtype) for one in (np.mean, np.std))
-    return stored(mean + stored(z * deviation, dtype), dtype)
-
-
 def inner_numbers(
     x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
 ) -> tuple[Float[ndarray, "n d_ff"], ...]:
-    """`hidden`, `raw`, `entering`, `active` and `inner` of `FeedForwardNumbers`, rounded where a model in `dtype` rounds."""
+    """`hidden`, `entering`, `active` and `inner` of `FeedForwardNumbers`, rounded where a model in `dtype` rounds."""
     gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)
     hidden = stored(x @ float64(feedforward.W_in.weight).T + bias_of(feedforward.W_in), dtype)
-    raw = entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), dtype)
-    if feedforward.cutoff is not None:
-        entering = np.maximum(stored(raw - cutoff_of(raw, feedforward.cutoff, dtype), dtype), 0.0)
+    entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), dtype)
     active = stored(kind.compute(entering), dtype)
     inner = active if gate is None else stored(active * hidden, dtype)
-    return hidden, raw, entering, active, inner
+    return hidden, entering, active, inner
 
 
 def feedforward_numbers(
     x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
 ) -> FeedForwardNumbers:
     """All of it in float64, rounded where a model that computes in `dtype` rounds."""
-    hidden, raw, entering, active, inner = inner_numbers(x, feedforward, dtype)
+    hidden, entering, active, inner = inner_numbers(x, feedforward, dtype)
     out = stored(inner @ float64(feedforward.W_out.weight).T + bias_of(feedforward.W_out), dtype)
-    return FeedForwardNumbers(hidden, raw, entering, active, inner, out)
+    return FeedForwardNumbers(hidden, entering, active, inner, out)
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,7 @@ class RowOfNumbers:
 
     Attributes:
         x: the row that goes in.
-        hidden, raw, entering, active, inner, out: as in `FeedForwardNumbers`.
+        hidden, entering, active, inner, out: as in `FeedForwardNumbers`.
         neuron: the one with the largest number after the activation.
         w_in, b_in: its column of W_in (of W_gate, where there is one) and its bias.
         w_out, b_out: the first column of W_out and its bias: they make the first number of the result.
@@ -89,7 +77,6 @@ class RowOfNumbers:
 
     x: Float[ndarray, " d_model"]
     hidden: Float[ndarray, " d_ff"]
-    raw: Float[ndarray, " d_ff"]
     entering: Float[ndarray, " d_ff"]
     active: Float[ndarray, " d_ff"]
     inner: Float[ndarray, " d_ff"]
@@ -117,12 +104,6 @@ def _terms(left: ndarray, right: ndarray, bias: float) -> Float[ndarray, " terms
     return np.append(left * right, bias) if bias else left * right
 
 
-def cutoff_code(z: float) -> str:
-    """The torch lines that shut the gates below the cutoff."""
-    bar = f"gate.mean(-1, keepdim=True) + {z!r} * gate.std(-1, correction=0, keepdim=True)"
-    return f"bar = {bar}\ngate = F.relu(gate - bar)"
-
-
 def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtype: torch.dtype) -> RowOfNumbers:
     """The network for one row."""
     numbers = feedforward_numbers(x[None], feedforward, dtype)
@@ -135,7 +116,6 @@ def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtyp
     else:
         lines += [
             f"gate = x{linear_code(gate, 'gate')}",
-            *([] if feedforward.cutoff is None else [cutoff_code(feedforward.cutoff)]),
             f"active = {kind.code('gate')} * hidden",
         ]
     lines.append(f"out = active{linear_code(feedforward.W_out, 'out')}")
@@ -144,7 +124,6 @@ def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtyp
     return RowOfNumbers(
         x,
         numbers.hidden[0],
-        numbers.raw[0],
         numbers.entering[0],
         numbers.active[0],
         numbers.inner[0],

@@ -84,8 +84,6 @@ def _attention(config: ModelConfig) -> list[str]:
         f"    k = {heads('k', 'source')}",
         f"    v = {heads('v', 'source')}",
     ]
-    if config.value_norm:
-        lines += [f"    v = F.rms_norm(v, (d_head,), eps={config.norm_eps})"]
     if config.positions == "rope":
         lines += ["    if x is source:", "        q, k = turned(q), turned(k)"]
     if group > 1:

@@ -13,17 +13,15 @@ from numpy import ndarray
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
-from vizformer.explain.arrays import float64, is_half, rescaled, set_cells, softmax, stored, was_edited
+from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.layer_input import layer_input_sublayer
 from vizformer.explain.mlm_head import mlm_head_steps, projection_step
 from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, slowing
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
-from vizformer.explain.streams import correct_steps, laurel_steps, predict_steps, second_stream
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model import mixing
@@ -46,8 +44,8 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
         raise TraceError("There is no layer {layer!r} in this model.", layer=layer)
     block = module.layers[int(number)]
     before = f"{layer}.pre"
-    steps = [_input(trace, before)] if block.streams is None else predict_steps(model, block, trace, layer)
-    middle = f"{layer}.{block.attention_sum}"
+    steps = [_input(trace, before)]
+    middle = f"{layer}.{'mid' if block.cross_attention is None else 'mid_self'}"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
     turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
     distances = position_bias(model, stack, int(number)) or distance_terms(model, stack, int(number), len(at.x))
@@ -60,58 +58,18 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
         distances,
         None if turns is None else slowing(model.config, int(number)),
         model.config.theta(int(number)),
-        None if (of := model.config.kv_layer(int(number))) == int(number) else (module.layers[of], f"{stack}.{of}"),
     )
-    if block.laurel is not None:
-        at = Sublayer(trace, block.around("self"), "laurel", middle, f"{layer}.mid", before)
-        steps += laurel_steps(at, block.laurel)
-        middle = f"{layer}.mid"
     if block.cross_attention is not None:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
     enters = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.feedforward_sum}", enters)
+    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post", enters)
     steps += feedforward_sublayer(at, block.feedforward)
-    if block.streams is not None:
-        steps += correct_steps(block, trace, layer)
-        steps += layer_input_sublayer(second_stream(model, block, trace, layer), model, block, layer)
-    elif block.layer_input is not None:
-        points = (f"{layer}.{point}" for point in (block.feedforward_sum, block.last_sum))
-        at = Sublayer(trace, block.around("layer_input"), "layer_input", *points)
-        steps += layer_input_sublayer(at, model, block, layer)
-    if block.scale_weight is not None:
-        steps.append(_layer_scale(trace, layer, block.scale))
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
-    if block.streams is None:
-        steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
+    steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}
     return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, keys) else step for step in steps]
-
-
-def _layer_scale(trace: Trace, layer: str, scale: float) -> Step:
-    """What leaves the layer, times its number."""
-    before, kept = trace.residual(f"{layer}.unscaled"), trace.residual(f"{layer}.post")
-    x = float64(before)
-    result = set_cells(trace, f"{layer}.post", stored(x * scale, kept.dtype))
-    return Step(
-        "feedforward.scale",
-        N_("Multiply what leaves the layer"),
-        N_(
-            "This model multiplies the whole row by one number of the layer, {scale}: all that was written before, by this "
-            "layer and by the earlier ones, goes on so much smaller or larger.",
-            scale=f"{scale:.4g}",
-        ),
-        r"X'' = s\,Y",
-        rf"X''_{{0,0}} = {latex.number(scale)} \cdot {latex.factor(x[0, 0])} = {latex.number(result[0, 0])}",
-        "X''",
-        result,
-        "x = x * scale",
-        Proof.compare(recorded(f"{layer}.post"), result, kept),
-        operands=(Operand("Y", N_("the residual stream before"), x, ("queries", "features")),),
-        axes=("queries", "features"),
-        inputs={"x": before, "scale": torch.tensor(scale)},
-    )
 
 
 def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
@@ -119,23 +77,15 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
     turned, normed = (f"{kind}.{last}" in keys for last in ("turned", "normed"))
-    of_size_one = f"{kind}.v_normed" in keys
     tensors = {
         "input": [] if kind else [f"{layer}.pre"],
-        "packed": []
-        if (turned or normed) and of_size_one
-        else [f"{site}.v"]
-        if turned or normed
-        else [f"{site}.{name}" for name in ("qk" if of_size_one else "qkv")],
-        "v_normed": [f"{site}.v"],
+        "packed": [f"{site}.v"] if turned or normed else [f"{site}.{name}" for name in "qkv"],
         "normed": [] if turned else [f"{site}.q", f"{site}.k"],
         "turned": [f"{site}.q", f"{site}.k"],
         "q": [] if normed or turned else [f"{site}.q"],
         "k": [] if normed or turned else [f"{site}.k"],
-        "v": [] if of_size_one else [f"{site}.v"],
+        "v": [f"{site}.v"],
         "mask": [f"{site}.mask"],
-        "scale": [f"{layer}.post"],
-        "corrected": [f"{layer}.post"],
     }.get(part, [])
     return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 

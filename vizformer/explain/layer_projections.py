@@ -8,11 +8,9 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import nn
 
-from vizformer.explain import norms
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.norms import of_size_one, through
 from vizformer.explain.qk_norms import layer_step as norm_step
-from vizformer.explain.qk_norms import normalise_both, value_layer_step
+from vizformer.explain.qk_norms import normalise_both
 from vizformer.explain.rope import Slowing, turn
 from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words
@@ -20,7 +18,6 @@ from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, size
 from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, entry, linear_code, linear_inputs, norm_before
 from vizformer.messages import N_, Message
 from vizformer.model.attention import Attention
-from vizformer.model.block import Block
 
 
 def projections(
@@ -31,7 +28,6 @@ def projections(
     angles: ndarray | None,
     slowed: Slowing | None,
     theta: float,
-    lender: tuple[Block, str] | None = None,
 ) -> tuple[
     list[Step], Float[ndarray, "h n_q d_head"], Float[ndarray, "kv n_k d_head"], Float[ndarray, "kv n_k d_head"]
 ]:
@@ -43,31 +39,20 @@ def projections(
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     steps: list[Step] = []
     x = at.read
-    makes, made_at, memory_norm = attention, site, None
-    if lender is not None:
-        makes, made_at, source = lender[0].self_attention, f"{lender[1]}.self", f"{lender[1]}.pre"
-        memory_norm = lender[0].around("self").before
-    memory = x if source is None else through(float64(at.trace.residual(source)), memory_norm)
-    linears: dict[str, nn.Linear] = {
-        letter: getattr(attention if letter == "Q" else makes, f"W_{letter}") for letter in "QKV"
-    }
+    memory = x if source is None else float64(at.trace.residual(source))
+    linears: dict[str, nn.Linear] = {letter: getattr(attention, f"W_{letter}") for letter in "QKV"}
     W = {letter: float64(linear.weight).T for letter, linear in linears.items()}
     b = {letter: bias_of(linear) for letter, linear in linears.items()}
     dtype, short = at.dtype, is_half(at.dtype)
     sources = {"Q": x, "K": memory, "V": memory}
     q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
-    qh, kh, made_v = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
-    vh = of_size_one(made_v, eps := makes.value_eps, dtype)
-    normed = normalise_both(attention, qh, kh, makes.k_norm)
+    qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
+    normed = normalise_both(attention, qh, kh)
     turned_q, turned_k = normed if angles is None else (turn(t, angles, slowed, dtype) for t in normed)
-    for where, names in {made_at: "kv", site: "qkv"}.items():  # what was set by hand, also where keys were made
-        turned_q, turned_k, vh = (
-            set_cells(at.trace, f"{where}.{name}", t) if name in names else t
-            for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
-        )
-    final_q, final_k, final_v = (joined_heads(t) for t in (turned_q, turned_k, vh))
-    if eps is None:
-        v, made_v = final_v, vh
+    turned_q, turned_k, vh = (
+        set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
+    )
+    final_q, final_k, v = (joined_heads(t) for t in (turned_q, turned_k, vh))
     as_projected = angles is None and attention.q_norm is None  # then q and k are the model's own already here
     if as_projected:
         q, k, qh, kh = final_q, final_k, turned_q, turned_k
@@ -75,15 +60,13 @@ def projections(
         normed = turned_q, turned_k
     recorded_qkv = [t.transpose(0, 1).flatten(1) for t in (record.q, record.k, record.v)]
     terms = [
-        sizes(sources[letter], W[letter], b[letter])
-        if short and (as_projected if letter != "V" else eps is None)
-        else np.zeros(())
+        sizes(sources[letter], W[letter], b[letter]) if short and (as_projected or letter == "V") else np.zeros(())
         for letter in "QKV"
     ]
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = len(x), len(memory), h * d_head
     steps += norm_before(at, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
-    parts = (final_q, final_k, final_v)
+    parts = (final_q, final_k, v)
     if source is None:
         packed, weights, biases = (
             np.concatenate(three, axis=1)
@@ -113,7 +96,7 @@ def projections(
                     anchor,
                     np.concatenate(parts, axis=1),
                     torch.cat(recorded_qkv, dim=1),
-                    direct=as_projected and eps is None,
+                    direct=as_projected,
                     terms=_beside(terms, parts),
                 ),
                 operands=(
@@ -135,10 +118,7 @@ def projections(
         for index, (name, (letter, rows, result, variable)) in enumerate(pairs.items()):
             linear = linears[letter]
             reads = {} if name == "q" else {"memory": at.trace.residual(source)}
-            before = ""  # of code
-            if name != "q" and memory_norm is not None:
-                before, reads = norms.code(memory_norm, "memory", "memory") + "\n", reads | norms.inputs(memory_norm)
-            title, text, answering = _said(name, lender, n_k)
+            title, text, answering = _said(name, n_k)
             steps.append(
                 Step(
                     at.key(name),
@@ -148,12 +128,12 @@ def projections(
                     entry(letter, rows[0], W[letter][:, 0], b[letter][0], result[0, 0]),
                     letter,
                     result,
-                    f"{before}{name} = {variable}{linear_code(linear, letter)}",
+                    f"{name} = {variable}{linear_code(linear, letter)}",
                     Proof.compare(
                         anchor,
                         parts[index],
                         recorded_qkv[index],
-                        direct=as_projected if name != "v" else eps is None,
+                        direct=as_projected or name == "v",
                         terms=terms[index],
                     ),
                     operands=(
@@ -194,41 +174,28 @@ def projections(
             axes=("heads", "queries", "features"),
             also=(
                 Made("k", Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features"))),
-                Made("v", Operand("V", N_("the values, head by head"), made_v, ("heads", "keys", "features"))),
+                Made("v", Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
             ),
             meaning=N_("the queries, head by head"),
         )
     )
     changed = worse(Proof.compare(anchor, turned_q, record.q), Proof.compare(anchor, turned_k, record.k))
     if attention.q_norm is not None:
-        assert makes.k_norm is not None
-        steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None), makes.k_norm))
+        steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None)))
     if angles is not None:
         normalised = attention.q_norm is not None
         steps.append(rope_step(at, normed[0], (turned_q, turned_k), angles, theta, slowed, changed, normed=normalised))
-    if eps is not None:
-        steps.append(value_layer_step(at, made_v, vh, eps, Proof.compare(anchor, vh, record.v)))
     return steps, turned_q, turned_k, vh
 
 
-def _said(name: str, lender: tuple[Block, str] | None, n: int) -> tuple[Message, Message, Message]:
-    """Title and text of a step that makes queries, keys or values of their own rows, and what these rows are."""
-    if lender is None and name == "q":
+def _said(name: str, n: int) -> tuple[Message, Message, Message]:
+    """Title and text of a step of cross-attention, and the rows that it reads."""
+    if name == "q":
         text = N_("In cross-attention the decoder asks: its rows become the queries.")
         return N_("Queries from the decoder"), text, N_("the decoder's rows")
-    if lender is None:
-        text = N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n)
-        title = N_("Keys from the encoder") if name == "k" else N_("Values from the encoder")
-        return title, text, N_("the encoder's output, one row per token")
-    layer = in_words(lender[1])
-    if name == "q":
-        text = N_("This layer makes queries alone: keys and values it reads from {layer}.", layer=layer)
-        return N_("Queries of this layer"), text, N_("the input, one row per token")
-    text = N_(
-        "They were made in {layer}, of the {n} rows that enter it, and are read here as they are.", layer=layer, n=n
-    )
-    title = N_("Keys of {layer}", layer=layer) if name == "k" else N_("Values of {layer}", layer=layer)
-    return title, text, N_("the rows that enter {layer}, one per token", layer=layer)
+    text = N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n)
+    title = N_("Keys from the encoder") if name == "k" else N_("Values from the encoder")
+    return title, text, N_("the encoder's output, one row per token")
 
 
 def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n d_head"]:

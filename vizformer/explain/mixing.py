@@ -26,8 +26,7 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
         recorded(o.site.after), o.after, o.trace.residual(o.site.after)[i], terms=o.added_sizes
     )
     through_after = replace(direct_after, direct=False)
-    v = "v" if o.value_eps is None else "v_normed"
-    mix = f"pattern @ {v}" if not o.is_half else f"(pattern @ {v}.float()).to({v}.dtype)"
+    mix = "pattern @ v" if not o.is_half else "(pattern @ v.float()).to(v.dtype)"
     make = Maker("", through_after)
     yield make(
         "z",

@@ -40,14 +40,6 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     return stored(scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias), norm.weight.dtype)
 
 
-def of_size_one(x: Float[ndarray, "*n d"], eps: float | None, dtype: torch.dtype) -> Float[ndarray, "*n d"]:
-    """x / sqrt(mean(x^2) + eps): RMSNorm with nothing learned; x where eps is None."""
-    if eps is None:
-        return x
-    found: ndarray = x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
-    return stored(found, dtype)
-
-
 def through(x: Float[ndarray, "*n d"], norm: Norm | None) -> Float[ndarray, "*n d"]:
     """`x` through a norm that may not be there."""
     return x if norm is None else normalise(x, norm)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
-from vizformer.explain.norms import added_sizes, brought, normalise, of_size_one, through
+from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import Slowing, angles, slowing, turn
 from vizformer.explain.site import Site, find_site
@@ -87,22 +87,21 @@ class Operands:
 
     @cached_property
     def source(self) -> Float[ndarray, "n_k d_model"]:
-        made = self.site.maker
-        rows = float64(self.trace.residual(made.source))
+        rows = float64(self.trace.residual(self.site.source))
         # The encoder's output comes as it is.
-        return rows if made.is_cross else through(rows, made.around.before)
+        return rows if self.site.is_cross else through(rows, self.site.around.before)
 
     # projections -----------------------------------------------------------------------------------------------
 
     def head_columns(self, letter: str) -> tuple[Float[ndarray, "d_model d_head"], ndarray | None]:
         """This head's columns of W_Q, W_K or W_V, as in x W + b (`nn.Linear` stores W transposed)."""
-        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
         own = self.own_numbers(letter)
         return float64(linear.weight[own]).T, None if linear.bias is None else float64(linear.bias[own])
 
     def projection(self, letter: str) -> dict[str, Tensor]:
         """The same in the model's own numbers, as the code of a step names them: W_Q (b_Q), ..."""
-        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
         own = self.own_numbers(letter)
         found = {f"W_{letter}": linear.weight[own].detach().T}
         return found if linear.bias is None else found | {f"b_{letter}": linear.bias[own].detach()}
@@ -123,13 +122,13 @@ class Operands:
 
     def all_heads(self, letter: str) -> Float[ndarray, "... width"]:
         """The queries, or keys, of all heads side by side, before their norm."""
-        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
         rows = (self.x if letter == "Q" else self.source) @ float64(linear.weight).T
         return stored(rows if linear.bias is None else rows + float64(linear.bias), self.dtype)
 
     def all_projections(self, letter: str) -> dict[str, Tensor]:
         """The whole of W_Q or W_K in the model's own numbers, as the code of a step names it."""
-        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
         found = {f"W_{letter}_all": linear.weight.detach().T}
         return found if linear.bias is None else found | {f"b_{letter}_all": linear.bias.detach()}
 
@@ -144,7 +143,7 @@ class Operands:
 
     def projection_sizes(self, letter: str) -> ndarray | float:
         """The size of the terms behind q, k or v; 0 where a norm or a rotation comes after them."""
-        if not self.is_half or (letter != "V" and self.last) or (letter == "V" and self.value_eps is not None):
+        if not self.is_half or (letter != "V" and self.last):
             return 0.0
         return sizes(self.x if letter == "Q" else self.source, *self.head_columns(letter))
 
@@ -155,11 +154,6 @@ class Operands:
     @cached_property
     def k_projected(self) -> Float[ndarray, "n_k d_head"]:
         return self._project(self.source, "K")
-
-    @property
-    def value_eps(self) -> float | None:
-        """Of the norm of the values; None where they have none."""
-        return self.site.maker.attention.value_eps
 
     @property
     def last(self) -> str:
@@ -174,7 +168,7 @@ class Operands:
 
     @cached_property
     def k_normed(self) -> Float[ndarray, "n_k d_head"]:
-        return self._normed(self.k_projected, self.site.maker.attention.k_norm, "K")
+        return self._normed(self.k_projected, self.site.attention.k_norm, "K")
 
     # What the proofs compare with the model's own; in half precision the arithmetic then goes on from that.
 
@@ -190,21 +184,11 @@ class Operands:
     @cached_property
     def k_recomputed(self) -> Float[ndarray, "n_k d_head"]:
         k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.slowed, self.dtype)
-        return self._set_cells("k", k)
+        return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
 
     @cached_property
     def v_recomputed(self) -> Float[ndarray, "n_k d_head"]:
-        return self._set_cells("v", of_size_one(self.v_projected, self.value_eps, self.dtype))
-
-    @cached_property
-    def v_projected(self) -> Float[ndarray, "n_k d_head"]:
-        return self._project(self.source, "V")
-
-    def _set_cells(self, name: str, rows: ndarray) -> ndarray:
-        """What was set by hand of the keys or values: where they were made, and where they are read."""
-        for site in dict.fromkeys((self.site.maker.name, self.site.name)):
-            rows = set_cells(self.trace, f"{site}.{name}", rows, (self.kv_head,))
-        return rows
+        return set_cells(self.trace, f"{self.site.name}.v", self._project(self.source, "V"), (self.kv_head,))
 
     @property
     def q(self) -> Float[ndarray, " d_head"]:

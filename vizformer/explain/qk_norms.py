@@ -5,7 +5,7 @@ from typing import Literal
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain import latex, norms
+from vizformer.explain import norms
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
 from vizformer.explain.step import Axis, Made, Operand, Proof, Step
@@ -20,7 +20,7 @@ def qk_norm_steps(o: Operands) -> list[Step]:
 
     Source: Henry et al. 2020, "Query-Key Normalization"; here with a learned scale, as in Qwen3.
     """
-    q_norm, k_norm = o.site.attention.q_norm, o.site.maker.attention.k_norm
+    q_norm, k_norm = o.site.attention.q_norm, o.site.attention.k_norm
     if q_norm is None or k_norm is None:
         return []
     i, direct = o.query, o.angles is None  # the model records q and k after the rotation
@@ -29,54 +29,6 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     # with what was set by hand, or before it is
     q, k = (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
     return [_normed_step(o, "Q", q_norm, q, normed_q), _normed_step(o, "K", k_norm, k, normed_k)]
-
-
-VALUE_TITLE = N_("Bring every value to one size")
-VALUE_TEXT = N_(
-    "Each value is divided by its root mean square, and nothing is learned here: what a head hands over is a direction."
-)
-_OF_VALUES = r"\hat v_j = \frac{v_j}{\sqrt{\mathrm{mean}(v_j^2) + \epsilon}}"
-
-
-def value_norm_steps(o: Operands) -> list[Step]:
-    """Nothing where values go on as they are projected; otherwise each of them, brought to one size."""
-    if (eps := o.value_eps) is None:
-        return []
-    v, first = o.v_projected, o.v_recomputed[0, 0]
-    root = rf"\sqrt{{{latex.number((v[0] ** 2).mean())} + {latex.number(eps)}}}"
-    return [
-        Step(
-            "v_normed",
-            VALUE_TITLE,
-            VALUE_TEXT,
-            _OF_VALUES,
-            rf"\hat v_{{0,0}} = \frac{{{latex.number(v[0, 0])}}}{{{root}}} = {latex.number(first)}",
-            r"\hat V",
-            o.v_recomputed,
-            f"v_normed = F.rms_norm(v, {(o.d_head,)}, eps={eps!r})",
-            Proof.compare(recorded_head("v", o), o.v_recomputed, o.record.v[o.kv_head]),
-            operands=(Operand("V", N_("the values before, one row each"), v, ("keys", "features")),),
-            axes=("keys", "features"),
-        )
-    ]
-
-
-def value_layer_step(at: Sublayer, before: ndarray, v: Float[ndarray, "h n d_head"], eps: float, proof: Proof) -> Step:
-    """For all heads and positions at once."""
-    root = rf"\sqrt{{{latex.number((before[0, 0] ** 2).mean())} + {latex.number(eps)}}}"
-    return Step(
-        at.key("v_normed"),
-        VALUE_TITLE,
-        VALUE_TEXT,
-        _OF_VALUES,
-        rf"\hat V_{{0,0,0}} = \frac{{{latex.number(before[0, 0, 0])}}}{{{root}}} = {latex.number(v[0, 0, 0])}",
-        r"\hat V",
-        v,
-        f"v = F.rms_norm(v, {(v.shape[-1],)}, eps={eps!r})",
-        proof,
-        variable="v",
-        axes=("heads", "keys", "features"),
-    )
 
 
 def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: ndarray, proof: Proof) -> Step:
@@ -91,7 +43,7 @@ def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: nda
     code, inputs = norms.code(norm, f"{name}_normed", name), norms.inputs(norm)
     if together:
         rows = "x" if single else "source"
-        bias = "" if getattr(o.site.module(letter), f"W_{letter}").bias is None else f" + b_{letter}_all"
+        bias = "" if getattr(o.site.attention, f"W_{letter}").bias is None else f" + b_{letter}_all"
         code = (
             f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
             + norms.code(norm, f"{name}_all", f"{name}_all")
@@ -155,11 +107,11 @@ def layer_step(
     q: Float[ndarray, "h n d_head"],
     normed: tuple[ndarray, ndarray],
     proof: Proof,
-    k_norm: Norm,
 ) -> Step:
     """For all heads and positions at once; `q` before, `normed` the queries and keys after."""
     assert attention.q_norm is not None
-    codes = [_code(attention, module, name) for name, module in (("q", attention.q_norm), ("k", k_norm))]
+    assert attention.k_norm is not None
+    codes = [_code(attention, module, name) for name, module in (("q", attention.q_norm), ("k", attention.k_norm))]
     row = q[:, 0].ravel() if attention.normed_together else q[0, 0]
     return Step(
         at.key("normed"),
@@ -182,7 +134,7 @@ def layer_step(
         variable="q",
         operands=norms.operands(attention.q_norm),
         axes=("heads", "queries", "features"),
-        inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(k_norm, of="_k"),
+        inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(attention.k_norm, of="_k"),
         also=(Made("k", Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),),
         meaning=N_("the queries, normalised"),
     )
@@ -196,11 +148,11 @@ def _code(attention: Attention, norm: Norm, name: str) -> str:
     return f"{name} = {name}.transpose(0, 1).flatten(1)\n{line}\n{name} = {cut}"
 
 
-def normalise_both(attention: Attention, q: ndarray, k: ndarray, k_norm: Norm | None) -> tuple[ndarray, ndarray]:
+def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:
     """Queries and keys [h, n, d_head] after their norms, or as they are where there are none."""
-    if attention.q_norm is None or k_norm is None:
+    if attention.q_norm is None or attention.k_norm is None:
         return q, k
-    return _normalised(attention, q, attention.q_norm), _normalised(attention, k, k_norm)
+    return _normalised(attention, q, attention.q_norm), _normalised(attention, k, attention.k_norm)
 
 
 def _normalised(attention: Attention, heads: Float[ndarray, "h n d_head"], norm: Norm) -> ndarray:

@@ -17,7 +17,7 @@ def angles(config: ModelConfig, n: int, layer: int) -> Float[ndarray, "n pairs"]
     d is d_head, or as many of the first numbers as the model turns.  Models that were fitted to longer texts turn
     some pairs by less (`vizformer.model.positions.rope_frequencies`).
     """
-    d = config.turned_in(local=config.turns_locally(layer))
+    d = config.turned_dims
     pair = np.arange(d // 2)
     frequency: ndarray = config.theta(layer) ** (-2.0 * pair / d)
     slowed = slowing(config, layer)

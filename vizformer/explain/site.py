@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
@@ -23,26 +22,10 @@ class Site:
     before: str
     after: str
     source: str  # name of the residual stream that keys and values are computed from
-    lender: "Site | None" = None  # the site of an earlier layer whose keys and values it reads; None: its own
-
-    @property
-    def maker(self) -> "Site":
-        """The site that makes its keys and values."""
-        return self if self.lender is None else self.lender
-
-    def module(self, letter: str) -> Attention:
-        """The attention that has W_Q, W_K or W_V, and the norm behind it."""
-        return self.attention if letter == "Q" else self.maker.attention
 
     @property
     def is_cross(self) -> bool:
         return self.before != self.source
-
-
-def _sizes(config: ModelConfig, layer: int) -> tuple[int, int, int]:
-    """Heads, width of a query, and heads of keys, of a layer."""
-    own = config.of_layer(layer)
-    return own.n_heads, own.d_head, own.kv_heads
 
 
 def find_site(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Site:
@@ -60,7 +43,7 @@ def find_site(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Site:
         and match is not None
         and int(match[2]) < len(stack.layers)
         and (match[3] == "self" or config.architecture == "encoder-decoder")
-        and (*record.q.shape[::2], record.k.shape[0]) == _sizes(config, int(match[2]))
+        and (*record.q.shape[::2], record.k.shape[0]) == (config.n_heads, config.d_head, config.kv_heads)
     )
     if match is None or stack is None or not fits:
         raise TraceError(
@@ -73,7 +56,5 @@ def find_site(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Site:
         assert block.cross_attention is not None
         points = (f"{layer}.mid_self", f"{layer}.mid_cross", "encoder.final")
         return Site(name, block.cross_attention, block.around("cross"), *points)
-    after = f"{layer}.{block.attention_sum}"
-    of = config.kv_layer(int(match[2]))
-    lender = None if of == int(match[2]) else find_site(checkpoint, trace, f"{match[1]}.{of}.self")
-    return Site(name, block.self_attention, block.around("self"), f"{layer}.pre", after, f"{layer}.pre", lender)
+    after = f"{layer}.{'mid' if block.cross_attention is None else 'mid_self'}"
+    return Site(name, block.self_attention, block.around("self"), f"{layer}.pre", after, f"{layer}.pre")

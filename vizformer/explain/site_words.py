@@ -24,18 +24,10 @@ def in_words(name: str) -> Message:
         return N_("the cross-attention of {layer}", layer=layer)
     if part == "feedforward":
         return N_("the feed-forward of {layer}", layer=layer)
-    if part == "layer_input":
-        return N_("what {layer} reads of the token again", layer=layer)
-    if part == "mid_feedforward":
-        return N_("{layer}, after its feed-forward", layer=layer)
     if part == "pre":
         return N_("the input of {layer}", layer=layer)
     if part in ("mid", "mid_self"):
         return N_("{layer}, after its self-attention", layer=layer)
-    if part.startswith("stream_"):
-        return N_("stream {n} after {layer}", n=part.removeprefix("stream_"), layer=layer)
-    if part == "unscaled":
-        return N_("{layer}, before it multiplies what leaves it", layer=layer)
     if part == "mid_cross":
         return N_("{layer}, after its cross-attention", layer=layer)
     return N_("the output of {layer}", layer=layer)

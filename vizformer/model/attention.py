@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -21,32 +20,27 @@ class Attention(nn.Module):
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
-    they are turned, or behind W_V one without a scale; attention_scale stands in the place of 1 / sqrt(d_head); the scores
+    they are turned; attention_scale stands in the place of 1 / sqrt(d_head); the scores
     are bent by a soft cap; and what is added to the scores compares contents with distances
     (`vizformer.model.disentangled_attention`).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
 
-    value_eps: float | None = None  # of the norm of the values, where they have one
-
-    def __init__(self, config: ModelConfig, *, own_keys: bool = True) -> None:
-        """A layer without `own_keys` reads the keys and values of an earlier one: it has no matrices for them."""
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
         self.scoring = Scoring.of(config)
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
-        if own_keys:
-            self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
-            self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
+        self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
+        self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.W_O = nn.Linear(width, config.d_model, bias=config.out_bias)
         self.normed_together = config.qk_norm and config.qk_norm_over == "all"
         q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
         self.q_norm = norm(config, q_width) if config.qk_norm else None
-        self.k_norm = norm(config, k_width) if config.qk_norm and own_keys else None
-        self.value_eps = config.norm_eps if config.value_norm else None
+        self.k_norm = norm(config, k_width) if config.qk_norm else None
         self.has_c2p, self.has_p2c = config.has_c2p, config.has_p2c
         own = config.disentangled != "none" and not config.disentangled_shared
         self.relative = RelativeProjections(config) if own else None
@@ -89,8 +83,6 @@ class Attention(nn.Module):
         """Those of `source`, behind those of the positions before it where there is a cache."""
         k = self._heads(self.W_K(source), self.k_norm, call.rotation)  # [b, n_kv_heads, n, d_head]
         v = self._heads(self.W_V(source))  # [b, n_kv_heads, n, d_head]
-        if self.value_eps is not None:
-            v = F.rms_norm(v, (self.d_head,), eps=self.value_eps)
         return call.append(k, v)
 
     def _heads(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -12,11 +11,9 @@ from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.embedding import embedding_table
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
-from vizformer.model.layer_input import LayerInput
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.positions import bucket_bias
 from vizformer.model.streamed_layers import StreamedLayers, refused
-from vizformer.model.streams import Laurel, StreamEnds, Streams
 
 
 class Block(nn.Module):
@@ -27,13 +24,6 @@ class Block(nn.Module):
     output:    x <- x + norm(sublayer(x))   (OLMo Team 2024, "2 OLMo 2 Furious", 2.1)
     sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
-
-    Behind them a layer may read its token again: x <- x + norm(f(x, p))   (`vizformer.model.layer_input`).
-    Last, it may multiply what leaves it by a number of its own: x <- s x.
-
-    With several streams x is the first of them, as the layer predicts it; the others are corrected by what became of it,
-    and they alone take in the token again (`vizformer.model.streams`).  Attention is then added as
-    (x + attention + L) / sqrt(2).
 
     Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
@@ -46,51 +36,34 @@ class Block(nn.Module):
         turned: bool = True,
         local: bool = False,
         first: bool = False,
-        keys_of: int | None = None,
-        own_keys: bool = True,
-        layer: int = 0,
     ) -> None:
-        """What this layer has, and whether it is the `first`; `keys_of` as of `ForwardPass.self_attention`."""
+        """What this layer has, and whether it is the `first`."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
-        self.windowed, self.turned, self.local, self.keys_of = windowed, turned, local, keys_of
-        self.self_attention = Attention(config, own_keys=own_keys)
+        self.windowed, self.turned, self.local = windowed, turned, local
+        self.self_attention = Attention(config)
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
-        self.feedforward = FeedForward(config, sparsity=config.sparsity_of(layer))
+        self.feedforward = FeedForward(config)
         self.feedforward_norm = norm(config) if normed else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
         self.feedforward_output_norm = norm(config) if twice else None
-        again = config.layer_input_dim is not None
-        self.layer_input = LayerInput(config, layer) if again else None
-        self.layer_input_norm = norm(config) if again else None
-        self.scale_weight = nn.Parameter(torch.ones(1)) if config.layer_scale else None
-        self.streams = None if config.n_streams is None else Streams(config)
-        self.laurel = None if config.laurel_rank is None else Laurel(config)
         tables = config.relative_in_layers  # UMT5's
         self.relative_bias = embedding_table(config.relative_buckets, config.n_heads) if tables else None
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(
-        self, x: Float[Tensor, "b n *s d_model"], run: ForwardPass, name: str
-    ) -> Float[Tensor, "b n *s d_model"]:
-        """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it.
-
-        Where there are several streams, x is all of them, and so is what leaves the layer.
-        """
-        before, predicted = x, x if self.streams is None else self.streams.predict(x)
-        x = entering = run.point(f"{name}.pre", x if self.streams is None else predicted[..., 0, :])
+    def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
+        """`name` is the layer's place in the model, e.g. "decoder.2"; the trace files its records under it."""
+        x = entering = run.point(f"{name}.pre", x)
         around = self.around("self")
-        y = normed = _through(around.before, x)
+        y = _through(around.before, x)
         y = around.brought(self.self_attention(y, y, self._call(run, name)))
         x = self._add(x, run.output(f"{name}.self", y), around)
-        if self.laurel is not None:
-            x = (run.point(f"{name}.mid_self", x) + self.laurel(normed)) * 2**-0.5
         if self.cross_attention is None:
             x = run.point(f"{name}.mid", x)
         else:
@@ -105,69 +78,16 @@ class Block(nn.Module):
         y = _through(around.before, entering if self.residual == "parallel" else x)
         y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
-        if self.streams is None:
-            return run.point(f"{name}.post", run.layer(name, entering, self.behind_feedforward(x, run, name)))
-        predicted = torch.cat([entering[..., None, :], predicted[..., 1:, :]], dim=-2)
-        x = run.layer(name, before, self.behind_feedforward(x, run, name, predicted))
-        points = (f"{name}.post", *(f"{name}.stream_{number}" for number in range(1, x.shape[-2])))
-        return torch.stack([run.point(at, one) for at, one in zip(points, x.unbind(-2), strict=True)], dim=-2)
-
-    def behind_feedforward(
-        self,
-        x: Float[Tensor, "b n d_model"],
-        run: ForwardPass,
-        name: str,
-        predicted: Float[Tensor, "b n s d_model"] | None = None,
-    ) -> Float[Tensor, "b n *s d_model"]:
-        """What the layer still does with the sum that its feed-forward is in: the token again, and its number.
-
-        `predicted` are the streams before the sublayers, where there are several; then it returns all of them.
-        """
-        if self.streams is not None and predicted is not None:
-            assert self.layer_input is not None
-            streams = self.streams.correct(predicted, run.point(f"{name}.mid_feedforward", x))  # [b, n, s, d_model]
-            y = self.layer_input(self.streams.scaled(streams[..., 0, :]), run)
-            y = run.output(f"{name}.layer_input", self.around("layer_input").brought(y))
-            return torch.cat([streams[..., :1, :], streams[..., 1:, :] + self.dropout(y)[..., None, :]], dim=-2)
-        if self.layer_input is not None:
-            x, around = run.point(f"{name}.mid_feedforward", x), self.around("layer_input")
-            y = around.brought(self.layer_input(x, run))
-            x = self._add(x, run.output(f"{name}.layer_input", y), around)
-        if self.scale_weight is not None:
-            x = run.point(f"{name}.unscaled", x) * self.scale_weight
-        return x
-
-    @property
-    def scale(self) -> float:
-        """By what it multiplies what leaves it."""
-        return 1.0 if self.scale_weight is None else float(self.scale_weight)
-
-    @property
-    def last_sum(self) -> str:
-        """The point of the stream behind its last sublayer."""
-        return "post" if self.scale_weight is None else "unscaled"
-
-    @property
-    def feedforward_sum(self) -> str:
-        """The point of the stream behind its feed-forward."""
-        return self.last_sum if self.layer_input is None else "mid_feedforward"
-
-    @property
-    def attention_sum(self) -> str:
-        """The point of the stream behind its self-attention alone."""
-        return "mid" if self.cross_attention is None and self.laurel is None else "mid_self"
+        return run.point(f"{name}.post", run.layer(name, entering, x))
 
     def keys_and_values(
-        self, x: Float[Tensor, "b n *s d_model"], run: ForwardPass, name: str
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
     ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_value"]]:
         """Those of self-attention alone, where nothing else is wanted of these rows; a cache keeps them."""
-        x = x if self.streams is None else self.streams.predict(x)[..., 0, :]
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
-        call = run.self_attention(
-            name, windowed=self.windowed, turned=self.turned, local=self.local, keys_of=self.keys_of
-        )
+        call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
         if self.relative_bias is None or run.buckets is None:
             return call
         return replace(call, position_bias=bucket_bias(self.relative_bias.weight, run.buckets))
@@ -177,9 +97,7 @@ class Block(nn.Module):
         return _through(around.after, around.onto(x, self.dropout(y)))
 
     def around(self, kind: str) -> Around:
-        """The norms around the sublayer "self", "cross", "feedforward" or "layer_input", each at its place."""
-        if kind == "layer_input":
-            return Around(output=self.layer_input_norm, scale=self.residual_scale)
+        """The norms around the sublayer "self", "cross" or "feedforward", each at its place."""
         norms: dict[str, tuple[Norm | None, Norm | None]] = {
             "self": (self.self_norm, self.self_output_norm),
             "cross": (self.cross_norm, self.cross_output_norm),
@@ -205,22 +123,17 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
         self.name = name
-        shared = {config.kv_layer(layer) for layer in config.shared_kv_layers}
         self.layers: nn.ModuleList | StreamedLayers = nn.ModuleList(
             Block(
-                config.of_layer(layer),
+                config,
                 cross,
                 layer in config.windowed_layers,
                 config.turns(layer),
                 config.turns_locally(layer),
                 layer == 0,
-                config.kv_layer(layer) if config.kv_layer(layer) in shared else None,
-                config.kv_layer(layer) == layer,
-                layer,
             )
             for layer in range(n_layers)
         )
-        self.ends = None if config.n_streams is None else StreamEnds(config)
         self.final_norm = norm(config) if config.ends_with_norm(name) else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.has_relative_bias and not config.relative_in_layers:
@@ -228,23 +141,17 @@ class Stack(nn.Module):
         self.distances = RelativeTable(config) if config.disentangled != "none" else None  # DeBERTa's, likewise
 
     def forward(
-        self, x: Float[Tensor, "b n *s d_model"], run: ForwardPass, first: int = 0
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
     ) -> Float[Tensor, "b n d_model"]:
-        """`x` is what enters layer `first`; those before it are left out. Several streams are made of it before layer 0."""
-        x = self.split(x) if first == 0 else x
+        """`x` is what enters layer `first`; those before it are left out."""
         for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed_layers`
             x = self.layers[index](x, run, f"{self.name}.{index}")
             if x.requires_grad and isinstance(self.layers, StreamedLayers):
                 raise refused()  # the gradient would hold on to the weights of every layer
         return run.point(f"{self.name}.final", self.end(x))
 
-    def split(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*streams d_model"]:
-        """What enters the first layer: `x` itself, or several streams made of it."""
-        return x if self.ends is None else self.ends.split(x)
-
-    def end(self, x: Float[Tensor, "*streams d_model"]) -> Float[Tensor, "*n d_model"]:
+    def end(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
         """What the stack ends with, from what has left its last layer."""
-        x = x if self.ends is None else self.ends.merge(x)
         return x if self.final_norm is None else self.final_norm(x)
 
     def table_of(self, layer: int) -> Float[Tensor, "buckets n_heads"]:

@@ -13,8 +13,6 @@ class Cache:
 
     Self-attention appends the new positions' keys and values; cross-attention projects the encoder's memory once.
     The bytes grow with the length: 2 * n_layers * n_kv_heads * d_head * n numbers per sequence for self-attention.
-    Layers that read the
-    keys and values of an earlier one add nothing.
     """
 
     keys: dict[str, Tensor] = field(default_factory=dict)

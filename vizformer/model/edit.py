@@ -155,7 +155,7 @@ def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:
         positions = shapes.get(f"{layer}.q", (0, 0))[1]
     elif part in ("k", "v"):
         positions = shapes.get(f"{layer}.k", (0, 0))[1]
-    elif part in ("feedforward", "layer_input") or f"{patch.tensor}.q" in shapes:
+    elif part == "feedforward" or f"{patch.tensor}.q" in shapes:
         positions = shapes.get(f"{layer}.pre", (0,))[0]
     else:  # a point of the residual stream, not a site's mask
         positions = shapes[patch.tensor][0] if len(shapes.get(patch.tensor, ())) == 2 and part != "mask" else 0

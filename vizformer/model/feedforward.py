@@ -1,7 +1,5 @@
 """The feed-forward layer: the same two-layer network at every position."""
 
-from statistics import NormalDist
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -46,22 +44,16 @@ def activation(config: ModelConfig) -> nn.Module:
 class FeedForward(nn.Module):
     """FFN(x) = act(x W_in + b_in) W_out + b_out;  gated: (act(x W_gate + b_gate) * (x W_in + b_in)) W_out + b_out.
 
-    With gate_sparsity = s what is below a cutoff counts as nothing: g = x W_gate becomes max(0, g - mean(g) - z std(g)),
-    where a share s of numbers spread like a bell is below z.
-
-    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer"; for the cutoff Google
-    DeepMind 2025, "Gemma 3n", as `transformers` has it.
+    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
     """
 
-    def __init__(self, config: ModelConfig, sparsity: float = 0.0) -> None:
-        """`sparsity` is s of the cutoff."""
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         gated, d_ff = config.feedforward == "gated", config.d_ff
         self.W_gate = nn.Linear(config.d_model, d_ff, bias=config.bias) if gated else None
         self.W_in = nn.Linear(config.d_model, d_ff, bias=config.bias)
         self.W_out = nn.Linear(d_ff, config.d_model, bias=config.bias)
         self.activation = activation(config)
-        self.cutoff = NormalDist().inv_cdf(sparsity) if sparsity > 0 else None  # z
 
     def forward(
         self, x: Float[Tensor, "*n d_model"], run: ForwardPass | None = None, name: str = ""
@@ -70,11 +62,7 @@ class FeedForward(nn.Module):
         if self.W_gate is None:
             hidden = self.activation(self.W_in(x))  # [..., n, d_ff]
         else:
-            gate, hidden = self.W_gate(x), self.W_in(x)  # [..., n, d_ff] each
-            if self.cutoff is not None:
-                bar = gate.mean(-1, keepdim=True) + self.cutoff * gate.std(-1, correction=0, keepdim=True)
-                gate = torch.relu(gate - bar)
-            hidden = self.activation(gate) * hidden
+            hidden = self.activation(self.W_gate(x)) * self.W_in(x)  # [..., n, d_ff]
         hidden = hidden if run is None else run.output(f"{name}.feedforward.hidden", hidden)
         out: Tensor = self.W_out(hidden)  # [..., n, d_model]
         return out

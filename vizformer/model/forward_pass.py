@@ -4,7 +4,7 @@ A `ForwardPass` is a value that is handed down from the model to its layers.  No
 model can serve many threads.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -30,9 +30,6 @@ class AttentionCall:
         position_bias: added to the scores, after they were scaled.
         distances: the vectors of distances, where a layer makes its own position bias of them, of q and of k.
         is_cross: whether the keys and values are those of the encoder's memory, which does not change.
-        keys_of: the site whose keys and values it reads: another one's, or its own where others read them too; empty: its
-            own, which nobody else reads.
-        shared: the keys and values of this pass that several layers read, by the sites that made them.
     """
 
     site: str
@@ -44,14 +41,9 @@ class AttentionCall:
     edit: Edit | None = None
     cache: Cache | None = None
     is_cross: bool = False
-    keys_of: str = ""
-    shared: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def cached(self) -> tuple[Float[Tensor, "b h n_k d"], Float[Tensor, "b h n_k d_value"]] | None:
-        """The keys and values of the memory, once they have been computed, or of an earlier layer; None where some are
-        still to compute."""
-        if self.keys_of not in ("", self.site):
-            return self.shared[self.keys_of]
+        """The keys and values of the memory, once they have been computed; None where some are still to compute."""
         if self.cache is None or not self.is_cross or self.site not in self.cache.keys:
             return None
         return self.cache.keys[self.site], self.cache.values[self.site]
@@ -65,15 +57,11 @@ class AttentionCall:
     def edited(
         self, q: Tensor, k: Tensor, v: Tensor, scoring: Scoring
     ) -> tuple[Tensor, Tensor, Tensor, Mask | None, Scoring]:
-        """q, k, v, the mask and how they are scored, with what was set by hand; later layers that read k and v read them
-        so."""
+        """q, k, v, the mask and how they are scored, with what was set by hand."""
         site, edit = self.site, self.edit
-        if edit is not None:
-            q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
-        if site == self.keys_of:
-            self.shared[site] = k, v
         if edit is None:
             return q, k, v, self.mask, scoring
+        q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
         scoring = replace(scoring, scale=edit.scale(site, scoring.scale))
         return q, k, v, edit.mask(site, self.mask, q, k), scoring
 
@@ -114,8 +102,6 @@ class ForwardPass:
         trace: where the numbers are recorded.
         edit: the numbers that are set by hand.
         cache: keys and values of the positions before x, and of the memory.
-        shared: as of `AttentionCall`.
-        layer_inputs: what every layer reads of its tokens again (`vizformer.model.layer_input`).
     """
 
     mask: Mask | None = None
@@ -130,23 +116,15 @@ class ForwardPass:
     trace: Trace | None = None
     edit: Edit | None = None
     cache: Cache | None = None
-    shared: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    layer_inputs: Float[Tensor, "b n layers d_p"] | None = None
 
-    def self_attention(
-        self, layer: str, *, windowed: bool, turned: bool = True, local: bool = False, keys_of: int | None = None
-    ) -> AttentionCall:
-        """The self-attention of a layer, "decoder.2"; `keys_of`: the number of the layer whose keys and values several
-        layers read, this one among them."""
+    def self_attention(self, layer: str, *, windowed: bool, turned: bool = True, local: bool = False) -> AttentionCall:
+        """The self-attention of a layer, "decoder.2"."""
         mask = self.windowed if windowed else self.mask
         rotation = None if not turned else self.local_rotation if local else self.rotation
         site = f"{layer}.self"
-        call = AttentionCall(
+        return AttentionCall(
             site, mask, rotation, self.position_bias, self.distances, self.trace, self.edit, self.cache
         )
-        if keys_of is None:
-            return call
-        return replace(call, keys_of=f"{layer.partition('.')[0]}.{keys_of}.self", shared=self.shared)
 
     def cross_attention(self, layer: str) -> AttentionCall:
         """Its cross-attention, for which the positions of the two texts are no distance."""
@@ -158,8 +136,8 @@ class ForwardPass:
         return y if self.edit is None else self.edit.sublayer(name, y)
 
     def layer(
-        self, name: str, entering: Float[Tensor, "b n *s d_model"], x: Float[Tensor, "b n *s d_model"]
-    ) -> Float[Tensor, "b n *s d_model"]:
+        self, name: str, entering: Float[Tensor, "b n d_model"], x: Float[Tensor, "b n d_model"]
+    ) -> Float[Tensor, "b n d_model"]:
         """What leaves a layer, which can be skipped."""
         return x if self.edit is None else self.edit.layer(name, entering, x)
 

@@ -85,7 +85,7 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
     Efficient Context Window Extension of Large Language Models", section 3.2, and the code published with it; Ding et al.
     2024, "LongRoPE", section 3.
     """
-    d = config.turned_in(local=local)
+    d = config.turned_dims
     pair = torch.arange(0, d, 2, dtype=torch.float64)  # [pairs]
     theta = config.rope_theta if not local or config.rope_local_theta is None else config.rope_local_theta
     frequency = torch.exp(-math.log(theta) * pair / d)

@@ -15,16 +15,6 @@ from vizformer.model.masks import total_bias
 from vizformer.model.mixing import Scoring, mix, weights_of
 
 
-def other_rows(site: str, layer: int) -> TraceError:
-    """What is said of a layer that reads the keys of an earlier one, where queries and keys are to be of the same rows."""
-    return TraceError(
-        "{site} reads the keys and values of layer {layer}: its queries and its keys are made of rows of two layers, which "
-        "no one matrix compares. Choose a layer that makes its own.",
-        site=site,
-        layer=layer,
-    )
-
-
 @dataclass(frozen=True, repr=False)
 class AttentionRecord:
     """One attention call of batch item 0: the operands of softmax(scoring(q k^T) + position_bias + bias) v.

@@ -20,7 +20,6 @@ from vizformer.model.fixed_positions import position_tables
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialisation import initialise, without_memory
 from vizformer.model.input_check import check_ids
-from vizformer.model.layer_input import LayerInputTables
 from vizformer.model.masks import padding_mask
 from vizformer.model.mixing import soft_cap
 from vizformer.model.mlm_head import PredictionTransform
@@ -70,7 +69,6 @@ class Transformer(nn.Module):
             with_bias = config.embedding_projection != "tokens"
             self.embedding_projection = nn.Linear(config.embedding_dim, config.d_model, bias=with_bias)
         self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
-        self.layer_input_tables = None if config.layer_input_dim is None else LayerInputTables(config)
         self.dropout = nn.Dropout(config.dropout)
         both = config.architecture == "encoder-decoder"
         self.encoder = (
@@ -308,15 +306,7 @@ class Transformer(nn.Module):
             trace,
             edit,
             cache,
-            layer_inputs=self.layer_inputs(ids),
         )
-
-    def layer_inputs(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n layers d_p"] | None:
-        """What every layer reads of these tokens again; None where it does not."""
-        if self.layer_input_tables is None:
-            return None
-        found: Tensor = self.layer_input_tables(ids, self.embedding(ids) * self.config.embedding_factor)
-        return found
 
     def token_table(self, stack: Literal["encoder", "decoder"] = "encoder") -> nn.Embedding:
         """The embeddings of the tokens that a stack reads, [its number of ids, d_model]; one model may have two."""

@@ -40,12 +40,7 @@ class Options(
     @property
     def has_norms(self) -> bool:
         """Whether there is any norm of rows, queries or keys."""
-        of_rows = self.norm_order != "none" or self.final_norm or self.embedding_norm
-        return of_rows or self.qk_norm or self.layer_input_dim is not None
-
-    def d_ff_of(self, layer: int) -> int:
-        """Width of the hidden layer of a layer's feed-forward, where it is one network."""
-        return self.d_ff if self.shared_kv_d_ff is None or self.kv_layer(layer) == layer else self.shared_kv_d_ff
+        return self.norm_order != "none" or self.final_norm or self.embedding_norm or self.qk_norm
 
     @property
     def kv_numbers(self) -> int:
@@ -80,26 +75,7 @@ class Options(
             yield "stack_inputs"
 
     def _rules_between_stations(self) -> Iterator[Message]:
-        if self.shared_kv_d_ff is not None and self.kv_layers is None:
-            yield N_("{name} without {other}: give both, or leave it out", name="shared_kv_d_ff", other="kv_layers")
-        if self.layer_input_dim is not None and self.residual != "sequential":
-            yield N_("layer_input_dim={value}: this needs residual='sequential'", value=self.layer_input_dim)
-        if self.n_streams is not None and self.layer_input_dim is None:
-            yield N_("n_streams={value}: this needs layer_input_dim", value=self.n_streams)
         one_stack = self.architecture != "encoder-decoder"
-        if any(
-            turning(layer) != turning(self.kv_layer(layer))
-            for turning in (self.turns, self.turns_locally)
-            for layer in (self.shared_kv_layers if len(self.kv_layers or ()) == self.depth else ())
-        ):
-            yield N_("kv_layers: layers that share keys and values must turn alike (rope_layers, rope_local_layers)")
-        if self.wide_layers is not None and self.positions == "rope":
-            others = tuple(layer for layer in range(self.depth) if not self.is_wide(layer))
-            if (self.rope_local_layers or ()) != others or self.rope_layers is not None or self.d_head % 2:
-                yield N_(
-                    "wide_layers: with positions='rope' all others must be rope_local_layers, of heads of an even width, "
-                    "and all layers turn"
-                )
         if self.score_cap is not None and (self.positions == "alibi" or self.has_relative_bias or not one_stack):
             yield N_(
                 "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "

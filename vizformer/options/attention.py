@@ -29,14 +29,8 @@ class AttentionOptions(CommonOptions):
             keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).
         qk_norm_over: whether that norm is over each "head" by itself, or over "all" of them side by side, with a scale of
             its own for every number (OLMo 2).
-        value_norm: every value is divided by its root mean square, v / sqrt(mean(v^2) + norm_eps), with nothing learned
-            (Gemma 4).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
-        kv_layers: for every layer the number of the layer whose keys and values it reads, its own or that of an earlier one,
-            so that a cache keeps those of fewer layers (Brandon et al. 2024, "Reducing Transformer Key-Value Cache Size with
-            Cross-Layer Attention"; Gemma 3n, whose last layers read those of the last layer before them that has the same
-            window); None: each its own.
     """
 
     attention_scale: Positive | None = None
@@ -45,9 +39,7 @@ class AttentionOptions(CommonOptions):
     sliding_layers: Layers | None = None
     qk_norm: bool = False
     qk_norm_over: NormedOver = "head"
-    value_norm: bool = False
     attention_bias: AttentionBias = "same"
-    kv_layers: Layers | None = None
 
     @property
     def plain_scores(self) -> bool:
@@ -60,24 +52,6 @@ class AttentionOptions(CommonOptions):
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.depth) if self.sliding_layers is None else self.sliding_layers)
-
-    def kv_layer(self, layer: int) -> int:
-        """The layer whose keys and values a layer reads."""
-        return layer if self.kv_layers is None else self.kv_layers[layer]
-
-    @property
-    def shared_kv_layers(self) -> tuple[int, ...]:
-        """The layers that read those of an earlier one."""
-        return tuple(layer for layer in range(self.depth) if self.kv_layer(layer) != layer)
-
-    @property
-    def n_kv_layers(self) -> int:
-        """Layers of a decoder that make keys and values: what a cache keeps is theirs."""
-        return self.n_decoder_layers - len(self.shared_kv_layers)
-
-    def heads_of(self, layer: int) -> tuple[int, int]:
-        """Heads of a layer, and of its keys: several heads may share one."""
-        return self.n_heads, (self.wide_kv_heads if self.is_wide(layer) else None) or self.kv_heads
 
     @property
     def qkv_bias(self) -> bool:
@@ -109,11 +83,6 @@ class AttentionOptions(CommonOptions):
             yield N_("Each query and each key is brought to a standard size before they are compared.")
         if self.score_cap is not None:
             yield N_("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{self.score_cap:g}")
-        if self.kv_layers is not None:
-            yield N_(
-                "These layers make no keys and values, but read those of an earlier one: {layers}.",
-                layers=ranges(self.shared_kv_layers),
-            )
         if self.kv_heads != self.n_heads:
             yield N_(
                 "{kv_heads} key/value heads serve them: {group} query heads share one.",
@@ -136,8 +105,6 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.n_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
-        yield from self._rules_of_shared_layers()
-        yield from self._rules_of_wide_layers()
         if self.qk_norm_over == "all" and not self.qk_norm:
             yield N_("qk_norm_over='all' without qk_norm: give both, or leave it out")
         if self.sliding_window is not None and self.architecture == "encoder-decoder":
@@ -152,58 +119,6 @@ class AttentionOptions(CommonOptions):
                     value=str(list(self.sliding_layers)),
                     last=self.depth - 1,
                 )
-
-    def _rules_of_shared_layers(self) -> Iterator[Message]:
-        if self.kv_layers is None:
-            return
-        if self.architecture != "decoder-only":
-            yield N_("kv_layers: only a decoder alone shares keys and values between layers; leave it out")
-        elif (
-            len(self.kv_layers) != self.depth
-            or not all(0 <= of <= layer for layer, of in enumerate(self.kv_layers))
-            or any(self.kv_layers[of] != of for of in self.kv_layers)
-            or not self.shared_kv_layers
-        ):
-            yield N_(
-                "kv_layers={value}: must have an entry for each of the {n} layers, the number of the layer itself or of an "
-                "earlier one that makes its own; leave it out where all do",
-                value=str(list(self.kv_layers)),
-                n=self.depth,
-            )
-        elif any(
-            (layer in kind) != (self.kv_layer(layer) in kind)
-            for kind in (
-                self.windowed_layers,
-                self.wide_layers or (),
-            )
-            for layer in self.shared_kv_layers
-        ):
-            yield N_("kv_layers: layers that share keys and values must be alike in sliding_layers and wide_layers")
-
-    def _rules_of_wide_layers(self) -> Iterator[Message]:
-        given = self.wide_layers, self.wide_head_dim, self.wide_kv_heads
-        if given == (None, None, None):
-            return
-        if self.wide_layers is None or self.wide_head_dim is None or self.wide_kv_heads is None:
-            yield N_("wide_layers, wide_head_dim and wide_kv_heads belong together: give all or none")
-        elif self.architecture != "decoder-only":
-            yield N_("wide_layers: only a decoder alone has such layers")
-        elif not are_layers(self.wide_layers, self.depth) or len(self.wide_layers) == self.depth:
-            yield N_(
-                "wide_layers={value}: must be numbers of layers in order, from 0 to {last}, and not of all; where all are "
-                "alike give head_dim and n_kv_heads",
-                value=str(list(self.wide_layers)),
-                last=self.depth - 1,
-            )
-        elif self.n_heads % self.wide_kv_heads:
-            yield N_(
-                "n_heads={n_heads} is not a multiple of wide_kv_heads={n_kv_heads}: choose wide_kv_heads from {divisors}",
-                n_heads=self.n_heads,
-                n_kv_heads=self.wide_kv_heads,
-                divisors=_divisors(self.n_heads),
-            )
-        elif self.qk_norm_over == "all":
-            yield N_("wide_layers: models with qk_norm_over='all' have none, leave it out")
 
     def details(self) -> Iterator[Message]:
         if self.attention_bias != "same" and self.qkv_bias and not self.out_bias:
@@ -220,23 +135,8 @@ class AttentionOptions(CommonOptions):
                 if self.qk_norm_over == "head"
                 else N_("queries and keys are normalised, all heads together")
             )
-        if self.value_norm:
-            yield N_("values are brought to one size, with no learned scale")
-        if self.wide_layers is not None:
-            yield N_(
-                "width of a head: {width}, key/value heads: {kv} (layers: {layers})",
-                width=self.wide_head_dim,
-                kv=self.wide_kv_heads,
-                layers=ranges(self.wide_layers),
-            )
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
-        for of in sorted({self.kv_layer(layer) for layer in self.shared_kv_layers}):
-            yield N_(
-                "keys and values of layer {of} are read by later layers too, which make none (layers: {layers})",
-                of=of,
-                layers=ranges([layer for layer in self.shared_kv_layers if self.kv_layer(layer) == of]),
-            )
         if self.score_cap is not None:
             yield N_("scores are bent by a soft cap, {cap} · tanh(score / {cap})", cap=f"{self.score_cap:g}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vizformer.messages import Message
-from vizformer.options.kinds import Count, CountOrZero, Layers, Probability
+from vizformer.options.kinds import Count, CountOrZero, Probability
 
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 
@@ -22,11 +22,9 @@ class CommonOptions:
         n_encoder_layers, n_decoder_layers: depth of each stack; 0 leaves the stack out.
         source_vocab_size: number of ids that the encoder reads where they are another vocabulary's, with a table of
             embeddings of its own (translators with a vocabulary per language); None: the same ids, one table.
-        head_dim: width of a head where it is not d_model / n_heads (Qwen3, Gemma); None: it is.
+        head_dim: width of a head where it is not d_model / n_heads (Qwen3); None: it is.
         n_kv_heads: key/value heads, each shared by n_heads / n_kv_heads query heads (grouped-query attention, Ainslie
             et al. 2023; 1 is the multi-query attention of Shazeer 2019); None: every query head has its own.
-        wide_layers, wide_head_dim, wide_kv_heads: in these layers, counted from 0, in order, a head is wide_head_dim wide,
-            and there are so many key/value heads; all three or none (Gemma 4, where they are those without a window).
         max_positions: the longest sequence, in tokens, that the model accepts.
         embedding_dim: width of the table of token embeddings where it is not d_model; None: it is.
         bias: whether the linear layers of attention and feed-forward have biases.
@@ -42,9 +40,6 @@ class CommonOptions:
     source_vocab_size: Count | None = None
     head_dim: Count | None = None
     n_kv_heads: int | None = None
-    wide_layers: Layers | None = None
-    wide_head_dim: Count | None = None
-    wide_kv_heads: Count | None = None
     max_positions: Count = 512
     embedding_dim: Count | None = None
     bias: bool = True
@@ -74,15 +69,6 @@ class CommonOptions:
     def kv_heads(self) -> int:
         """Key/value heads: n_kv_heads, or as many as there are query heads."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
-
-    def is_wide(self, layer: int) -> bool:
-        """Whether the heads of a layer are wide_head_dim wide."""
-        return self.wide_layers is not None and layer in self.wide_layers
-
-    @property
-    def widest_head(self) -> int:
-        """Width of a head in the layers where it is widest."""
-        return max(self.d_head, self.wide_head_dim or 0)
 
     @property
     def d_embedding(self) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import Count, CountOrZero, Positive
+from vizformer.options.kinds import CountOrZero, Positive
 
 ProjectedRows = Literal["normed_sum", "sum", "tokens"]
 StackInputs = Literal["shared", "own"]
@@ -30,10 +30,6 @@ class EmbeddingOptions(CommonOptions):
             before it, and the embeddings are not scaled there (Blenderbot Small).
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
         embedding_scale: a factor of the token embeddings beside that (Granite).
-        layer_input_dim: every layer reads so many numbers of its token again, behind its feed-forward and by a table of its
-            own (`vizformer.model.layer_input`; Gemma 3n, Gemma 4); None: no layer does.
-        layer_input_vocab: how many tokens this table has; ids behind them read the row of token 0 (Gemma 3n, for pictures
-            and sounds); None: vocab_size.
     """
 
     n_segments: CountOrZero = 0
@@ -43,8 +39,6 @@ class EmbeddingOptions(CommonOptions):
     decoder_positions_after_norm: bool = False
     scaled_embedding: bool = False
     embedding_scale: Positive = 1.0
-    layer_input_dim: Count | None = None
-    layer_input_vocab: Count | None = None
 
     @property
     def input_vocab_size(self) -> int:
@@ -79,29 +73,12 @@ class EmbeddingOptions(CommonOptions):
             )
         if self.stack_inputs == "own" and self.architecture != "encoder-decoder":
             yield N_("stack_inputs='own': there is one stack only, take 'shared'")
-        if self.layer_input_dim is not None and (self.architecture != "decoder-only" or self.embedding_dim is not None):
-            yield N_(
-                "layer_input_dim={value}: only a decoder alone, without embedding_dim, has such inputs; leave it out",
-                value=self.layer_input_dim,
-            )
-
-        if self.layer_input_vocab is not None and (
-            self.layer_input_dim is None or self.layer_input_vocab > self.vocab_size
-        ):
-            yield N_(
-                "layer_input_vocab={value}: this is an option of layer_input_dim, and at most vocab_size; leave it out",
-                value=self.layer_input_vocab,
-            )
 
     def details(self) -> Iterator[Message]:
         if self.scaled_embedding:
             yield N_("embeddings are multiplied by √d_model")
         if self.embedding_scale != 1:
             yield N_("embeddings are multiplied by {scale}", scale=f"{self.embedding_scale:g}")
-        if self.layer_input_dim is not None:
-            yield N_("every layer reads {n} numbers of its token again", n=self.layer_input_dim)
-        if self.layer_input_vocab is not None:
-            yield N_("tokens from {n} on read there what token 0 reads", n=f"{self.layer_input_vocab:,}")
         if self.decoder_positions_after_norm:
             yield N_("the decoder's positions are added after the norm of its embeddings")
         if self.stack_inputs == "own":

@@ -6,7 +6,7 @@ from typing import Literal
 
 from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import Count, Fraction, Positive
+from vizformer.options.kinds import Fraction, Positive
 
 NormOrder = Literal["post", "pre", "output", "sandwich", "none"]
 Norm = Literal["layer_norm", "rms_norm"]
@@ -38,13 +38,6 @@ class NormOptions(CommonOptions):
         residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX); or "none": what a sublayer brings takes the place of x.
         residual_scale: what every sublayer has found is multiplied by it before it is added (Granite).
-        layer_scale: what leaves a layer, all that was in the stream included, is multiplied by a learned number of the layer
-            (Gemma 4).
-        n_streams: so many residual streams beside one another, of which the first goes through the sublayers, and all are
-            predicted and corrected (AltUp, `vizformer.model.streams`; Gemma 3n); None: one.
-        stream_scale: whether what a layer's gate reads of the first of them (layer_input_dim) is multiplied by learned
-            numbers.
-        laurel_rank: with n_streams: width of a second way around attention, through two matrices (LAuReL, in the same file).
         final_norm: one more norm after the last layer of each stack.
         final_norm_stack: whether that is so of "each" stack, or of the "encoder" or the "decoder" alone.
         norm_eps: added to the variance (or mean square) inside the norm's root.
@@ -56,10 +49,6 @@ class NormOptions(CommonOptions):
     norm_offset: bool = False
     residual: Residual = "sequential"
     residual_scale: Positive = 1.0
-    layer_scale: bool = False
-    n_streams: Count | None = None
-    stream_scale: bool = True
-    laurel_rank: Count | None = None
     final_norm: bool = False
     final_norm_stack: FinalNormStack = "each"
     norm_eps: Fraction = 1e-5
@@ -67,11 +56,6 @@ class NormOptions(CommonOptions):
     def ends_with_norm(self, stack: str) -> bool:
         """Whether a norm comes after the last layer of this stack (beside that of its last sublayer)."""
         return self.final_norm and self.final_norm_stack in ("each", stack)
-
-    @property
-    def has_plain_stream(self) -> bool:
-        """Whether the residual stream is one, to which sublayers add (or which they replace)."""
-        return self.n_streams is None
 
     def rules(self) -> Iterator[Message]:
         if self.norm_offset and self.norm != "rms_norm":
@@ -89,23 +73,6 @@ class NormOptions(CommonOptions):
                 "'each'",
                 value=self.final_norm_stack,
             )
-        if self.layer_scale and self.architecture == "encoder-decoder":
-            yield N_("layer_scale=True: only one stack alone has it, leave it out")
-        if (self.n_streams is None) != (self.laurel_rank is None):
-            there, lacking = ("n_streams", "laurel_rank")[:: 1 if self.laurel_rank is None else -1]
-            yield N_("{name} without {other}: give both, or leave it out", name=there, other=lacking)
-        if self.n_streams is not None and (
-            self.n_streams < 2
-            or self.norm_order != "sandwich"
-            or self.residual != "sequential"
-            or self.residual_scale != 1
-            or self.layer_scale
-        ):
-            yield N_(
-                "n_streams={value}: these are two or more, and need norm_order='sandwich', residual='sequential', and "
-                "neither residual_scale nor layer_scale",
-                value=self.n_streams,
-            )
 
     def details(self) -> Iterator[Message]:
         if not self.first_norm:
@@ -120,16 +87,3 @@ class NormOptions(CommonOptions):
             yield N_("no residual connections: what a sublayer has found takes the place of what it has read")
         if self.residual_scale != 1:
             yield N_("what a sublayer has found is multiplied by {scale}", scale=f"{self.residual_scale:g}")
-        if self.n_streams is not None:
-            yield N_(
-                "{n} residual streams: one goes through the sublayers, all are predicted and corrected (AltUp); beside "
-                "attention a way of rank {rank} around it (LAuReL)",
-                n=self.n_streams,
-                rank=self.laurel_rank,
-            )
-        if self.layer_scale:
-            yield N_("what leaves a layer is multiplied by a learned number, and with it all that was written before")
-
-    def without_meaning(self) -> Iterator[str]:
-        if self.n_streams is None:
-            yield "stream_scale"

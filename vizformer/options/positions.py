@@ -34,7 +34,6 @@ class PositionOptions(CommonOptions):
             what the turned ones write (Yang et al. 2025, "Rope to Nope and Back Again"); None: all.
         rope_local_theta, rope_local_layers: in these layers, counted from 0, in order, "rope" turns by this base and is
             never slowed down; both or neither (Gemma 3, whose layers with a sliding window turn faster than the others).
-            Beside wide_layers they are all others, and turn all numbers of a head.
         rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
@@ -92,12 +91,7 @@ class PositionOptions(CommonOptions):
     @property
     def turned_dims(self) -> int:
         """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
-        whole = self.d_head if self.wide_head_dim is None else self.wide_head_dim
-        return whole if self.rope_dims is None else self.rope_dims
-
-    def turned_in(self, *, local: bool) -> int:
-        """The same in the layers that turn by rope_local_theta, or in the others: beside wide layers the former turn all."""
-        return self.d_head if local and self.wide_layers is not None else self.turned_dims
+        return self.d_head if self.rope_dims is None else self.rope_dims
 
     def turns(self, layer: int) -> bool:
         """Whether the self-attention of this layer (of either stack) turns its queries and keys."""
@@ -159,12 +153,12 @@ class PositionOptions(CommonOptions):
         if (
             self.rope_dims is not None
             and self.n_heads >= 1
-            and (self.rope_dims % 2 or not 2 <= self.rope_dims <= (self.wide_head_dim or self.d_head))
+            and (self.rope_dims % 2 or not 2 <= self.rope_dims <= self.d_head)
         ):
             yield N_(
                 "rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head={d_head}",
                 value=self.rope_dims,
-                d_head=self.wide_head_dim or self.d_head,
+                d_head=self.d_head,
             )
         if not self.rope_low_turns < self.rope_high_turns < float("inf"):
             yield N_(
@@ -227,8 +221,7 @@ class PositionOptions(CommonOptions):
 
     def details(self) -> Iterator[Message]:
         if self.rope_dims is not None:
-            whole = self.wide_head_dim or self.d_head
-            yield N_("the first {n} of a head's {d_head} numbers are turned", n=self.rope_dims, d_head=whole)
+            yield N_("the first {n} of a head's {d_head} numbers are turned", n=self.rope_dims, d_head=self.d_head)
         if self.rope_layers is not None:
             yield N_("only these layers know positions (layers: {layers})", layers=ranges(self.rope_layers))
         if self.rope_local_layers is not None:

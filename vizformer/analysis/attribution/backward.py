@@ -16,12 +16,10 @@ from torch import Tensor, nn
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, Part, Row, Term
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.errors import TraceError
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
 from vizformer.explain.feedforward_rows import inner_numbers
-from vizformer.explain.layer_input import layer_input_numbers
 from vizformer.explain.norms import divisor, is_offset, normalise, through
 from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
@@ -41,17 +39,9 @@ class Backward:
     A term is a sum over the rows of g . what a part has written into the row; `directions` are place -> g there.
 
     `squares`: of all products that were summed: what rounding is measured by.
-
-    Raises:
-        TraceError: the model has several residual streams.
     """
 
     def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, rows: slice, g: Rows) -> None:
-        if not checkpoint.model.config.has_plain_stream:
-            raise TraceError(
-                "This model has several residual streams that predict and correct one another: what a part has written is "
-                "no term of a sum there. Take the part out and see what changes, or choose another model."
-            )
         self.checkpoint, self.trace, self.rows, self.g = checkpoint, trace, rows, g
         self.terms: list[Term] = []
         self.directions: dict[str, Rows] = {}
@@ -74,11 +64,8 @@ class Backward:
         self.embedding(stack)
 
     def layer(self, block: Block, at: str) -> None:
-        """Through a layer, its last sublayer first; where it multiplies what leaves it, so is g."""
-        if block.scale_weight is not None:
-            self.set_by_hand(f"{at}.post", self.row(f"{at}.{block.last_sum}") * block.scale)
-            self.g = self.g * block.scale
-        self.sublayers(block, at, ("self", "cross", "feedforward", "layer_input"))
+        """Through a layer, its last sublayer first."""
+        self.sublayers(block, at, ("self", "cross", "feedforward"))
         previous = int(at.split(".")[1]) - 1
         if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
             self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
@@ -107,9 +94,6 @@ class Backward:
         self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts rows d_model"], bias: Row
     ) -> None:
         """The terms of what a sublayer has written."""
-        if kind == "layer_input":
-            self.add("layer_input", place, self.g * parts.sum(0))
-            return
         if kind == "feedforward":
             if isinstance(block.feedforward, FeedForward) and block.feedforward.W_out.bias is not None:
                 self.add("feedforward_bias", place, self.g * bias)
@@ -123,9 +107,6 @@ class Backward:
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
         """What a sublayer has written: of each head, or of all neurons; and its last bias."""
         network = block.feedforward
-        if kind == "layer_input":
-            out = layer_input_numbers(self.checkpoint.model, block, self.trace, at, self.rows).out
-            return out[None], np.zeros(out.shape[1])
         if kind == "feedforward":
             inner = inner_rows(block, network, self.trace, at, self.rows)
             return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)

@@ -94,7 +94,7 @@ def _entering(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, b
         place = Vector("position", added, made)
         found = [place, found[-1]] if box == "positions" else [*found, place]
     entering = trace.residual(f"{stack}.0.pre")[row]
-    if len(x) != len(entering) or config.decoder_positions_after_norm or config.n_streams is not None:
+    if len(x) != len(entering) or config.decoder_positions_after_norm:
         return BoxNumbers(
             (*found, Vector("entering", float64(entering))), None
         )  # (more is done before the first layer)
@@ -197,7 +197,7 @@ def _network(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, layer: int, 
 
     found = [
         Vector("reads", x[0]),
-        summed("hidden", first, numbers.raw[0]),
+        summed("hidden", first, numbers.entering[0]),
         made("active", active, lambda i: f"{name}({_n(numbers.entering[0, i])})"),
     ]
     if network.W_gate is not None:

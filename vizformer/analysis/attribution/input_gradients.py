@@ -26,7 +26,6 @@ from torch import Tensor
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.frames import frame
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
 
@@ -80,11 +79,6 @@ def input_attribution(
 
     Numbers set by hand in the trace are not part of it: it is the model as it is.
     """
-    if checkpoint.model.config.layer_input_dim is not None:
-        raise TraceError(
-            "Every layer of this model reads its tokens again, by tables of its own: a gradient by the first table alone is "
-            "no share of the logit. Choose a model whose tokens enter once."
-        )
     n, vocab = trace.logits.shape
     position, token = row_at(position, n), token_id(token, vocab)
     if against is not None and against != "mean":

@@ -24,7 +24,6 @@ from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.step import Proof, sizes
-from vizformer.explain.streams import streams_before
 from vizformer.messages import N_, Message
 from vizformer.model.block import Stack
 from vizformer.model.input_check import row_at, token_id
@@ -128,7 +127,7 @@ def logit_lens(
     if isinstance(checkpoint, RecordedCheckpoint):
         parts = _recorded(checkpoint, trace, names, chosen)
     else:
-        rows = torch.stack([_rows(checkpoint, trace, name)[list(chosen)] for name in names])  # [points, positions, ...]
+        rows = torch.stack([trace.residual(name)[list(chosen)] for name in names])  # [points, positions, ...]
         parts = _own(checkpoint.model, rows)
     for logits in parts:
         found.append(_read(checkpoint, logits.double(), wanted[at : at + len(logits)], count))
@@ -194,16 +193,8 @@ def final_stack(model: Transformer) -> Stack:
     return stack
 
 
-def _rows(checkpoint: AnyCheckpoint, trace: Trace, point: str) -> Float[Tensor, "n *s d_model"]:
-    """What leaves a layer, or enters the first one: of several streams all."""
-    stack, layer, at = point.split(".")
-    if checkpoint.model.config.has_plain_stream:
-        return trace.residual(point)
-    return streams_before(checkpoint.model, trace, stack, int(layer) + (at == "post"))
-
-
-def through(model: Transformer, x: Float[Tensor, "*streams d_model"]) -> Float[Tensor, "*n vocab_size"]:
-    """Rows of the residual stream, or of all streams, as logits, as if the last layer had written them."""
+def through(model: Transformer, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
+    """Rows of the residual stream as logits, as if the last layer had written them."""
     return model.logits(final_stack(model).end(x))
 
 
@@ -244,11 +235,6 @@ def what_is_inexact(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_(
             "This model has no norm after the last layer: the head reads the rows as they are. Before the last layer "
             "that is a reading, not what the model computes."
-        )
-    if config.n_streams is not None:
-        yield N_(
-            "The {n} residual streams become one row before the head; the lens does so with what every layer leaves.",
-            n=config.n_streams,
         )
     if config.head == "transform":
         yield N_("The head for hidden words is a layer and a norm of its own; the lens puts every row through both.")

@@ -265,24 +265,22 @@ class _Ways(Backward):
 
 def _written(checkpoint: AnyCheckpoint, o: Operands, side: Side | Literal["value"], row: int, known: _Known) -> Written:
     """What every writer of a row has of a query, key or value: the ways back from its numbers, and what they meet."""
-    letter, made = side[0].upper(), o.site if side == "query" else o.site.maker
+    letter = side[0].upper()
     weight, bias = o.head_columns(letter)  # [d_model, d_head]
     onwards, constant = np.eye(weight.shape[1]), np.zeros(weight.shape[1])
     if side != "value":  # which is not turned
-        norm = o.site.attention.q_norm if side == "query" else o.site.maker.attention.k_norm
+        norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
         projected = o.q_projected if side == "query" else o.k_projected[row]
         onwards, constant = _onwards(o, letter, norm, projected, row)
-    elif o.value_eps is not None:
-        onwards = onwards / np.sqrt((o.v_projected[row] ** 2).mean() + o.value_eps)
     ways = _Ways(checkpoint, o.trace, row, (weight @ onwards).T, known)
     if constant.any():
-        ways.vectors.append((Writer("norm_bias", made.name), constant))
+        ways.vectors.append((Writer("norm_bias", o.site.name), constant))
     if bias is not None:
-        ways.vectors.append((Writer("projection_bias", made.name), bias @ onwards))
+        ways.vectors.append((Writer("projection_bias", o.site.name), bias @ onwards))
     if side != "query" and o.site.is_cross:
         ways.stack("encoder")
     else:
-        ways.before(made.name)
+        ways.before(o.site.name)
     writers, vectors = zip(*reversed(ways.vectors), strict=True)
     return Written(writers, np.stack(vectors), ways.directions, float(np.sqrt(ways.squares)))
 

@@ -12,8 +12,7 @@ from vizformer.explain.step import Proof
 
 Part = Literal[
     "token", "position", "segment", "head", "attention_bias", "feedforward", "feedforward_bias", "norm_bias",
-    "projection_bias", "head_bias", "layer_input",
-    "logit_bias", "by_hand",
+    "projection_bias", "head_bias", "logit_bias", "by_hand",
 ]  # fmt: skip
 Against = int | Literal["mean"] | None
 Row = Float[ndarray, " d_model"]
@@ -25,8 +24,8 @@ class Term:
 
     Attributes:
         part: what has written it: the embedding of the token, of the position or the segment, a head, b_O of an attention,
-            the neurons of a feed-forward network, its last bias, what a layer reads of its token again, the bias of a norm,
-            that of the head's dense layer, that of the token; or numbers of the residual stream that were set by hand.
+            the neurons of a feed-forward network, its last bias, the bias of a norm, that of the head's
+            dense layer, that of the token; or numbers of the residual stream that were set by hand.
         place: where: a site such as "decoder.2.cross", "decoder.2.feedforward", "decoder.final", "embedding", "prediction".
         head: which, of a head.
     """

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.explain.streams import streams_before
 from vizformer.model import Cache, Edit, Patch, Trace
 from vizformer.model.block import Block
 from vizformer.model.forward_pass import ForwardPass
@@ -93,7 +92,7 @@ def resumed(
     checkpoint: AnyCheckpoint,
     trace: Trace,
     start: Start,
-    x: Float[Tensor, "b n_x *s d_model"],
+    x: Float[Tensor, "b n_x d_model"],
     edit: Edit | None = None,
     *,
     row: int | None = None,
@@ -123,21 +122,9 @@ def resumed(
 
     last = len(layers) - 1
     whole = run(first, first + x.shape[1])
-    for layer in {model.config.kv_layer(one) for one in model.config.shared_kv_layers} & {*range(at)}:
-        made = trace[site := f"decoder.{layer}.self"]
-        k, v = (one[:, : first + x.shape[1]].expand(items, -1, -1, -1) for one in (made.k, made.v))
-        whole.shared[site] = k, v
-    if (
-        row is None
-        or row == first
-        or at >= last
-        or model.is_streamed
-        or last in model.config.shared_kv_layers
-        or _touches(edit, f"decoder.{last}.")
-    ):
+    if row is None or row == first or at >= last or model.is_streamed or _touches(edit, f"decoder.{last}."):
         x = model.decoder(x, whole, first=at)
         return x if row is None else x[:, row - first]
-    x = model.decoder.split(x) if at == 0 else x
     for layer in range(at, last):
         x = layers[layer](x, whole, f"decoder.{layer}")
     block: Block = layers[last]  # type: ignore[assignment]
@@ -151,20 +138,11 @@ def _touches(edit: Edit | None, layer: str) -> bool:
     return edit is not None and any(patch.tensor.startswith(layer) for patch in edit.patches)
 
 
-def entering(checkpoint: AnyCheckpoint, trace: Trace, start: Start, items: int) -> Float[Tensor, "b n *s d_model"]:
+def entering(trace: Trace, start: Start, items: int) -> Float[Tensor, "b n d_model"]:
     """What enters the layer at which runs start, from the position of the start on."""
-    if checkpoint.model.config.has_plain_stream:
-        x = _before(trace, start)
-    elif start.layer == 0:
-        x = checkpoint.model.embed(checkpoint.tensor(trace.tokens[start.stack]))[0]
-    else:
-        x = streams_before(checkpoint.model, trace, start.stack, start.layer)
-    return x[start.position :].expand(items, *x[start.position :].shape)
-
-
-def _before(trace: Trace, start: Start) -> Float[Tensor, "n d_model"]:
     name = f"{start.stack}.{start.layer}.pre"
-    return trace.residual(name if name in trace.residuals else f"{start.stack}.{start.layer - 1}.post")
+    x = trace.residual(name if name in trace.residuals else f"{start.stack}.{start.layer - 1}.post")
+    return x[start.position :].expand(items, *x[start.position :].shape)
 
 
 @torch.inference_mode()
@@ -198,7 +176,7 @@ def logits_of_runs(
         there = order[done : done + size]
         if trace.edit is None:
             there = [each for each in there if starts[each][:2] == start[:2]]
-            x = entering(checkpoint, trace, start, len(there))
+            x = entering(trace, start, len(there))
             logits = model.logits(resumed(checkpoint, trace, start, x, edit_of(there, start.position), row=row))
         else:
             ids, segments = inputs(checkpoint, trace, len(there))

@@ -51,7 +51,7 @@ class Node(NamedTuple):
     """What an edge leads from or to."""
 
     # "token" is the row of a token before any head has written into it
-    part: Literal["token", "head", "feedforward", "layer_input", "answer"]
+    part: Literal["token", "head", "feedforward", "answer"]
     place: str  # the site of a head, "decoder.2.feedforward", of a token its stack, of the answer "logit"
     row: int  # of its stack
     head: int | None = None  # of a head

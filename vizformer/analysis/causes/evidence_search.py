@@ -215,8 +215,8 @@ class _AnswerSearch(_Search):
             if term.part == "head":
                 node, at = Node("head", term.place, row, term.head), Patch(f"{term.place}.z", (term.head, row))
                 self.add(node, self.answer, term.value, at, g=self.terms.directions[term.place])
-            elif term.part in ("feedforward", "feedforward_bias", "layer_input"):
-                node = Node("layer_input" if term.part == "layer_input" else "feedforward", term.place, row)
+            elif term.part in ("feedforward", "feedforward_bias"):
+                node = Node("feedforward", term.place, row)
                 self.add(node, self.answer, term.value, Patch(term.place, (row,)))
             elif term.part in ("token", "position", "segment"):
                 at = Patch(f"{stack}.0.pre", (row,))

@@ -48,26 +48,11 @@ class ModelGraph:
 
     def __post_init__(self) -> None:
         config, model = self.checkpoint.model.config, self.checkpoint.model
-        sums = (
-            config.norm_order in ("pre", "none")
-            and not config.layer_scale
-            and config.layer_input_dim is None
-            and config.residual in ("sequential", "parallel")
-        )
+        sums = config.norm_order in ("pre", "none") and config.residual in ("sequential", "parallel")
         if not sums or config.architecture == "encoder-decoder" or config.disentangled != "none" or model.is_streamed:
             raise TraceError(
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
                 "written (pre-norm), and whose layers are in memory. Choose such a model."
-            )
-        if config.wide_layers is not None or config.value_norm:
-            raise TraceError(
-                "Edges are not followed in models whose layers have heads of two widths, or whose values are normalised. "
-                "Choose another model."
-            )
-        if config.kv_layers is not None:
-            raise TraceError(
-                "Edges are not followed in this model: some of its layers read the keys and values of earlier ones, so that "
-                "an edge would end in several layers at once. Choose a model whose layers make their own."
             )
         if config.qk_norm and config.qk_norm_over == "all":
             raise TraceError(

@@ -18,13 +18,12 @@ score; Dunn 1961, "Multiple Comparisons Among Means", for the first; Elias and G
 Increased Confidence in Large-scale Protein Identifications by Mass Spectrometry", for the second.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
@@ -98,21 +97,19 @@ class Composition:
 def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composition:
     """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
-    heads = [_as_wide(one, config.widest_head) for one in known_heads(checkpoint, kind)]
+    heads = known_heads(checkpoint, kind)
     matrices = ((one.W_Q, one.W_K, one.W_V, one.W_O.T) for one in heads)
     triangles = [_Triangles(*(torch.linalg.qr(one).R for one in four)) for four in matrices]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
     layer = np.array([one.layer for one in heads])
-    made = np.array([config.kv_layer(one.layer) for one in heads])  # where the rows of keys and values are read
     first = [one for one in heads if one.head == 0]
     shared = any(torch.equal(one.W_Q, following.W_Q) for one, following in pairwise(first))  # as those of ALBERT
     scores: dict[Way, ndarray] = {}
     excess: dict[Way, ndarray] = {}
     by_chance: dict[Way, ndarray] = {}
     decoys: dict[Way, ndarray] = {}
+    later, earlier = layer[:, None] < layer[None], layer[:, None] > layer[None]
     for way in WAYS:
-        reads = layer if way == "Q" else made
-        later, earlier = layer[:, None] < reads[None], layer[:, None] > reads[None]
         reading = [_reading(own, r, way) for own, r in zip(heads, triangles, strict=True)]
         X, R_X, R_Y = (torch.stack([one[part] for one in reading]) for part in range(3))
         found = torch.stack([_scores(own, r, X, R_X, R_Y) for own, r in zip(heads, triangles, strict=True)])
@@ -127,14 +124,6 @@ def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composi
     return Composition(
         scores, excess, by_chance, decoys, config.d_model**-0.5, [(one.layer, one.head) for one in heads]
     )
-
-
-def _as_wide(own: HeadWeights, width: int) -> HeadWeights:
-    """A head with columns of zeros behind its own, which change no product: so that all heads are as wide."""
-    if (missing := width - own.W_Q.shape[1]) == 0:
-        return own
-    Q, K, V = (F.pad(one, (0, missing)) for one in (own.W_Q, own.W_K, own.W_V))
-    return replace(own, W_Q=Q, W_K=K, W_V=V, W_O=F.pad(own.W_O, (0, 0, 0, missing)))
 
 
 def _against_chance(

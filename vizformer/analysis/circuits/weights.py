@@ -61,9 +61,7 @@ def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -
     block = blocks[layer]
     attention = block.self_attention
     shared = attention.n_heads // attention.n_kv_heads
-    maker = blocks[checkpoint.model.config.kv_layer(layer)]  # of its keys and values
-    lent = maker.self_attention
-    around, made = block.around("self"), maker.around("self")
+    around = block.around("self")
     d_head = attention.d_head
 
     def columns(linear: nn.Linear, number: int, before: Norm | None) -> Tensor:
@@ -75,8 +73,8 @@ def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -
         layer,
         head,
         _normed(columns(attention.W_Q, head, around.before), attention.q_norm, head),
-        _normed(columns(lent.W_K, head // shared, made.before), lent.k_norm, head // shared),
-        columns(lent.W_V, head // shared, made.before),
+        _normed(columns(attention.W_K, head // shared, around.before), attention.k_norm, head // shared),
+        columns(attention.W_V, head // shared, around.before),
         out,
         attention.scoring.scale,
     )
@@ -167,23 +165,6 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
     if config.disentangled != "none":
         yield N_("The terms of the scores for distances are left out: these are the scores of the content.")
-    if config.layer_scale:
-        yield N_(
-            "Every layer multiplies what leaves it by a number: what a head writes is right up to those of the layers."
-        )
-    if config.n_streams is not None:
-        yield N_(
-            "The {n} residual streams, which predict and correct one another before and after every layer, are taken as "
-            "one that heads add to.",
-            n=config.n_streams,
-        )
-    if config.value_norm:
-        yield N_("Values are brought to one size here: what a head moves is right up to a factor.")
-    if config.kv_layers is not None:
-        yield N_(
-            "Layers that read the keys and values of an earlier one have its matrices for them: what is asked, and what is "
-            "moved, is in the rows that enter that layer."
-        )
     if config.qk_norm:
         yield N_("Queries and keys go through a norm of their own here: their scores are right up to a factor.")
     if config.qkv_bias:

@@ -78,7 +78,7 @@ def layer_heads(checkpoint: AnyCheckpoint, kind: Kind) -> tuple[tuple[int, int],
     if not checkpoint.is_own:
         return tuple((heads, heads) for heads in checkpoint.shape.heads_of(kind))
     config = checkpoint.model.config
-    return tuple(config.heads_of(layer) for layer in range(config.layers_of(kind)))
+    return ((config.n_heads, config.kv_heads),) * config.layers_of(kind)
 
 
 def clear_copying(d_head: int) -> float:

@@ -32,8 +32,6 @@ def next_token_effects(
     stack = predicting_stack(checkpoint)
     if not checkpoint.has_head or stack == "encoder" or not checkpoint.is_own:
         return {}
-    if not checkpoint.model.config.has_plain_stream:
-        return {}
     traces = []
     for passage in corpus.passages[: 2 * TEXTS]:
         with suppress(VizformerError):

@@ -4,9 +4,7 @@ Counted are the multiplications of matrix products, which is where the time goes
 turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Int
@@ -60,13 +58,10 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
         memory: tokens that the encoder has read.
         projected: how many of these are turned into keys and values of the cross-attention in this pass.
     """
-    layers = Multiplications()
-    for own, count, makes_keys in _kinds_of_layers(config):
-        layer = attention_cost(own, new, length, projected=new if makes_keys else 0)
-        if config.n_encoder_layers:
-            layer += attention_cost(own, new, memory, projected=projected)
-        layers += _times(layer, count)
-    layers += _feedforwards(config, new, config.n_decoder_layers)
+    layer = attention_cost(config, new, length, projected=new)
+    if config.n_encoder_layers:
+        layer += attention_cost(config, new, memory, projected=projected)
+    layers = _times(layer, config.n_decoder_layers) + _feedforwards(config, new, config.n_decoder_layers)
     return layers + _embedding(config, new) + _unembedding(config, 1)
 
 
@@ -105,21 +100,10 @@ def generation_costs(
 def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
-    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Layers that
-    read those of an earlier one keep none.
+    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
-    numbers = sum(own.kv_numbers * count for own, count, makes_keys in _kinds_of_layers(config) if makes_keys)
-    return numbers * positions * number_bytes
-
-
-@lru_cache(maxsize=256)
-def _kinds_of_layers(config: ModelConfig) -> tuple[tuple[ModelConfig, int, bool], ...]:
-    """The decoder's layers with attention: options that have the sizes of their heads, how many there are, and whether
-    they make keys and values."""
-    layers = range(config.n_decoder_layers)
-    kinds = Counter((config.of_layer(layer), config.kv_layer(layer) == layer) for layer in layers)
-    return tuple((own, count, makes_keys) for (own, makes_keys), count in kinds.items())
+    return config.n_decoder_layers * config.kv_numbers * positions * number_bytes
 
 
 def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
@@ -129,8 +113,8 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
     """
     forgotten = max(0, length - (config.sliding_window or length))
-    layers = config.windowed_layers - {*config.shared_kv_layers} if config.n_decoder_layers else ()
-    saved = sum(config.of_layer(layer).kv_numbers for layer in layers) * forgotten * number_bytes
+    layers = len(config.windowed_layers) if config.n_decoder_layers else 0
+    saved = layers * config.kv_numbers * forgotten * number_bytes
     return cache_bytes(config, length, memory, number_bytes) - saved
 
 
@@ -191,22 +175,12 @@ def _distances(config: ModelConfig, n: int) -> Multiplications:
 
 def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplications:
     """Of a stack: rows * d_model * d_ff for each of the matrices of a network, two, or three where it is gated."""
-    widths = sum(config.d_ff_of(layer) for layer in range(layers))
-    return Multiplications(feedforward=rows * config.d_model * widths * config.network_matrices)
+    return Multiplications(feedforward=rows * config.d_model * layers * config.d_ff * config.network_matrices)
 
 
 def _embedding(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model; 3 rows * d_p * d_model a layer
-    that reads its token again (from its embedding, the gate, back to the stream).
-
-    With s streams: 2 (s - 1) rows * d_model^2 at both ends, and of a layer rows * d_model * (2 s + s^2 + 2 laurel_rank)
-    + rows * (s^3 + s^2).
-    """
-    width, mixed = (config.embedding_dim or 0) + 3 * config.depth * (config.layer_input_dim or 0), 0
-    if (s := config.n_streams) is not None:
-        width += 2 * (s - 1) * config.d_model + config.depth * (2 * s + s**2 + 2 * (config.laurel_rank or 0))
-        mixed = config.depth * (s**3 + s**2)
-    return Multiplications(projections=rows * (width * config.d_model + mixed))
+    """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model."""
+    return Multiplications(projections=rows * (config.embedding_dim or 0) * config.d_model)
 
 
 def _unembedding(config: ModelConfig, rows: int) -> Multiplications:

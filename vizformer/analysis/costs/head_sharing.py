@@ -33,7 +33,7 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     Source: Shazeer 2019, "Fast Transformer Decoding"; Ainslie et al. 2023, "GQA".
     """
     plain = config.without_distances()
-    shared = replace(plain, n_kv_heads=n_kv_heads, wide_kv_heads=None if plain.wide_layers is None else n_kv_heads)
+    shared = replace(plain, n_kv_heads=n_kv_heads)
     decoder = shared
     if config.architecture == "encoder-only":
         decoder = replace(

@@ -8,7 +8,7 @@ layers have in the place of a part is counted with it.  A table that serves in t
 places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
@@ -17,7 +17,6 @@ from torch import nn
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
-from vizformer.model.layer_input import LayerInputTables
 from vizformer.model.streamed_layers import StreamedLayers
 
 Kind = Literal[
@@ -35,12 +34,6 @@ Kind = Literal[
     "relative",
     "disentangled",
     "feedforward",
-    "layer_input",
-    "split",
-    "predict",
-    "laurel",
-    "correct",
-    "merge",
     "add",
     "add_norm",
     "transform",
@@ -71,10 +64,6 @@ class Box:
     tensors: tuple[tuple[str, Dims], ...] = ()  # name and shape of each, as PyTorch keeps them ([out, in])
     copies: int = 1  # how often the model has it
     shared: bool = False  # whether these are counted in another box, where they serve first
-    # parameters of what other layers have in its place (attention without keys); with
-    # the last one of a layer are counted the numbers by which layers multiply what leaves them, and with what a layer
-    # reads of its token again the tables that this is read from
-    others: int = 0
 
     @property
     def copy(self) -> int:
@@ -83,7 +72,7 @@ class Box:
 
     @property
     def parameters(self) -> int:
-        return self.copy * self.copies + self.others
+        return self.copy * self.copies
 
 
 def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]:
@@ -146,26 +135,14 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
         add("positions", "positions", getattr(model, name), name)
     if wider is not None and projected == "normed_sum":
         add("projection", "projection", wider, "embedding_projection", output=wide)
-    if stack.ends is not None:
-        add("split", "split", stack.ends.W_split, f"{section}.ends.W_split", output=wide)
-    boxes += _layer(config, stack, section, n, memory, boxes[-1].key, model.layer_input_tables)
-    if stack.ends is not None:
-        add("merge", "merge", stack.ends.W_merge, f"{section}.ends.W_merge", output=wide)
+    boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
         add("final_norm", "norm", stack.final_norm, f"{section}.final_norm", output=wide)
     return boxes
 
 
-def _layer(
-    config: ModelConfig,
-    stack: Stack,
-    section: Section,
-    n: int,
-    memory: int,
-    before: str,
-    tables: LayerInputTables | None = None,
-) -> list[Box]:
-    """The boxes of one layer; the stream comes from the box `before` it, what the layer reads again from the `tables`."""
+def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: int, before: str) -> list[Box]:
+    """The boxes of one layer; the stream comes from the box `before` it."""
     wide, depth = (n, config.d_model), len(stack.layers)
     drawn = 0 if config.first_norm else depth - 1
     block = stack.layers[drawn]
@@ -176,7 +153,6 @@ def _layer(
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
         tensors = _tensors(getattr(block, module) if module else None)
         each = [getattr(one, module) for one in layers] if module else []
-        others = [one for one in each if _tensors(one) != tensors]  # of layers that have something else in its place
         boxes.append(
             Box(
                 key=f"{section}.{name}",
@@ -187,8 +163,7 @@ def _layer(
                 output=wide,
                 module=module and f"{section}.layers[{drawn}].{module}",
                 tensors=tensors,
-                copies=depth - len(others),
-                others=sum(prod(shape) for one in others for __, shape in _tensors(one)),
+                copies=sum(_tensors(one) == tensors for one in each) if module else depth,
                 skip=skip,
                 fed_by=fed_by,
             )
@@ -214,23 +189,10 @@ def _layer(
         elif around.adds:
             add(f"{name}_add", "add", "", wide, wide, skip=stream)
 
-    if block.streams is not None:
-        add("predict", "predict", "streams")
     sublayer("attention", "attention", "self", "self_attention")
-    if block.laurel is not None:
-        add("laurel", "laurel", "laurel", wide, wide, fed_by=f"{section}.attention_norm")
     if block.cross_attention is not None:
         sublayer("cross", "cross", "cross", "cross_attention", wide, (memory, config.d_model))
     sublayer("feedforward", "feedforward", "feedforward", "feedforward")
-    if block.streams is not None:
-        add("correct", "correct", "")
-    if tables is not None:
-        sublayer("layer_input", "layer_input", "layer_input", "layer_input")
-        at = next(index for index, box in enumerate(boxes) if box.kind == "layer_input")
-        boxes[at] = replace(boxes[at], others=sum(prod(shape) for __, shape in _tensors(tables)))
-    if config.layer_scale:
-        at = next(index for index in reversed(range(len(boxes))) if boxes[index].kind in ("norm", "feedforward"))
-        boxes[at] = replace(boxes[at], others=boxes[at].others + depth)
     return boxes
 
 

@@ -27,7 +27,6 @@ from vizformer.analysis.costs.generation_cost import (
 )
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
-from vizformer.model.attention import Attention
 from vizformer.model.initialisation import without_memory
 
 FLOPS_PER_MULTIPLICATION = 6  # in training: a multiplication and an addition, forward once and backward twice
@@ -37,9 +36,8 @@ FLOPS_PER_MULTIPLICATION = 6  # in training: a multiplication and an addition, f
 def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
 
-    Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those whose
-    attention has heads of another width, no keys of its own, or no norms, which are put
-    right afterwards), and a model of 96 takes long to make.
+    Counted on models of one and of two layers without memory: all layers of a stack are alike, and a model of 96
+    takes long to make.
     """
     one, two = (_parts(config, depth) for depth in (1, 2))
     found = {}
@@ -47,37 +45,15 @@ def parameters(config: ModelConfig) -> dict[str, int]:
         section = name.split(".")[0]
         depth = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}.get(section, 1)
         found[name] = count + (two[name] - count) * (depth - 1)
-    if config.shared_kv_d_ff is not None:
-        more = config.network_parameters(config.shared_kv_d_ff) - config.network_parameters(config.d_ff)
-        found["decoder.feedforward"] += len(config.shared_kv_layers) * more
-    if any(given is not None for given in (config.kv_layers, config.wide_layers)):
-        name = "decoder.attention" if config.n_decoder_layers else "encoder.attention"
-        for layer in range(config.depth):
-            found[name] += _attention_parameters(config, layer) - one[name]
     return found
 
 
-def _attention_parameters(config: ModelConfig, layer: int) -> int:
-    """Those of one layer's attention."""
-    return _of_attention(config.of_layer(layer), config.kv_layer(layer) == layer)
-
-
-@lru_cache(maxsize=64)
-def _of_attention(config: ModelConfig, own_keys: bool) -> int:
-    with without_memory():
-        return sum(parameter.numel() for parameter in Attention(config, own_keys=own_keys).parameters())
-
-
 def _parts(config: ModelConfig, depth: int) -> dict[str, int]:
-    narrow = config.of_layer(next(layer for layer in range(config.depth) if not config.is_wide(layer)))
     shallow = replace(
-        narrow,
+        config,
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
-        kv_layers=None,
-        shared_kv_d_ff=None,
-        gate_sparsity=None,
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,

@@ -100,7 +100,7 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: AnyCheckpoint, trace: Trace, steps: Steps | None = None) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same, but for a cutoff.
+    """Every step that can be compared; the layers of a stack have the same.
 
     Args:
         steps: `steps_of` the trace, where others ask them too.
@@ -111,17 +111,14 @@ def named(checkpoint: AnyCheckpoint, trace: Trace, steps: Steps | None = None) -
     check_length(trace)
     steps = steps or steps_of(checkpoint, trace)
     found: list[Named] = []
-    first: dict[tuple[str, bool], list[tuple[str, Step, ndarray]]] = {}
+    first: dict[str, list[tuple[str, Step, ndarray]]] = {}
     for layer in layers(trace):
         stack, _, number = layer.rpartition(".")
-        config = checkpoint.model.config
-        cut = config.sparsity_of(int(number)) > 0
-        alike = stack, cut
-        if alike not in first:
-            first[alike] = [
+        if stack not in first:
+            first[stack] = [
                 (name.removeprefix(f"{layer}."), step, value) for name, step, _, value in results(steps(layer), layer)
             ]
-        for part, step, value in first[alike]:
+        for part, step, value in first[stack]:
             if part != "input" or number == "0":
                 found.append(Named(f"{layer}.{part}", step.title, value.shape))
     return (*found, Named(LOGITS, N_("Logits"), tuple(trace.logits.shape)))

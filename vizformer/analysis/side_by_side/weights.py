@@ -169,7 +169,7 @@ def moved_weights(
         stack, layer, kind, part = _place(name)
         found = _squares(a, b, dim=0 if name.endswith("W_O.weight") else 1)
         if kind is not None and not name.endswith("W_O.bias"):  # of all heads together
-            n = config.heads_of(layer)[1] if part in ("W_K", "W_V") else config.n_heads
+            n = config.kv_heads if part in ("W_K", "W_V") else config.n_heads
             own = found.reshape(2, n, -1).sum(-1).repeat(config.n_heads // n, axis=1)
             sums = heads.setdefault(kind, np.full((2, config.layers_of(stack), config.n_heads), np.nan))
             sums[:, layer] = np.nan_to_num(sums[:, layer]) + own

@@ -163,18 +163,14 @@ def need(
 def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     """A traced forward over n tokens: per layer q, k, v and the points of the residual stream, then the logits.
 
-    (2 d_attn + 2 d_kv + 3 d_model) n numbers a layer at most (cross-attention has its own q, k, v; a further point of the
-    stream has d_model more), the widest hidden layer once, and n vocab_size
-    logits.  Scores with terms for distances (DeBERTa) keep these, n_heads n^2 numbers a layer.
+    (2 d_attn + 2 d_kv + 3 d_model) n numbers a layer at most (cross-attention has its own q, k, v), the hidden layer once,
+    and n vocab_size logits.  Scores with terms for distances (DeBERTa) keep these, n_heads n^2 numbers a layer.
     """
-    hidden = max(config.d_ff, config.shared_kv_d_ff or 0)
-    heads = config.n_heads * config.widest_head
-    shared = max(config.kv_heads * config.d_head, (config.wide_kv_heads or 0) * (config.wide_head_dim or 0))
+    heads, shared = config.n_heads * config.d_head, config.kv_heads * config.d_head
     layers = config.n_encoder_layers + 2 * config.n_decoder_layers  # with cross-attention, a decoder layer has two
-    points = 3 + config.layer_scale + (config.layer_input_dim is not None) + (config.n_streams or 0)
-    per_layer = heads + 2 * shared + points * config.d_model + (config.layer_input_dim or 0)
+    per_layer = heads + 2 * shared + 3 * config.d_model
     per_layer += config.n_heads * n if config.disentangled != "none" else 0
-    return n * (layers * per_layer + 3 * hidden + 2 * config.vocab_size) * dtype.itemsize
+    return n * (layers * per_layer + 3 * config.d_ff + 2 * config.vocab_size) * dtype.itemsize
 
 
 def recorded_bytes(shape: ModelShape, n: int, dtype: torch.dtype) -> int:

@@ -38,25 +38,11 @@ _COMPONENTS = (
     ("unembedding_projection.", "unembedding"),
     ("logit_bias", "unembedding"),
     ("unembedding.", "unembedding"),
-    ("layer_input_tables.", "per-layer inputs"),
-    ("layer_input.", "per-layer inputs"),
-    (".ends.", "residual streams"),
-    (".streams.", "residual streams"),
-    (".laurel.", "residual streams"),
     ("norm.", "norms"),
     ("_attention.", "attention"),
     ("feedforward.", "feed-forward"),
 )
-_ANYWHERE = (
-    "norm.",
-    "feedforward.",
-    "layer_input.",
-    ".ends.",
-    ".streams.",
-    ".laurel.",
-    "relative_bias.",
-    "distances.",
-)  # in a name, not only where it begins
+_ANYWHERE = ("norm.", "feedforward.", "relative_bias.", "distances.")  # in a name, not only where it begins
 
 
 @dataclass(frozen=True)
@@ -245,12 +231,11 @@ def _sizes(report: Report, translate: Callable[[Message], str]) -> list[tuple[st
     return [
         (
             "width",
-            f"{config.d_model:,} (feed-forward {_inner_width(config)}, {config.feedforward}, {config.activation})",
+            f"{config.d_model:,} (feed-forward {config.d_ff:,}, {config.feedforward}, {config.activation})",
         ),
         (
             "heads",
             f"{config.n_heads} of width {config.d_head}"
-            + (f" or {config.wide_head_dim}" if config.wide_head_dim is not None else "")
             + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
         ),
         ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}" if config.has_norms else "none"),
@@ -279,10 +264,6 @@ def _positions(config: ModelConfig) -> str:
     terms = "c2p and p2c" if config.disentangled == "both" else config.disentangled
     told = f"{terms} terms of the scores"
     return told if config.positions == "none" else f"{config.positions}, and {told}"
-
-
-def _inner_width(config: ModelConfig) -> str:
-    return " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

@@ -22,8 +22,7 @@ class Part:
     heads: int = 0
     row: bool = False  # the file has [1, n] where we have [n] (the bias of BART's logits)
     skip: int = 0  # rows at the start that no position uses (RoBERTa's table begins after the padding's row)
-    # each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward); the first one in
-    # another order, where `order` says so (Gemma 4's keys, which turn, and values, which do not)
+    # each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward)
     shared: bool = False
     # gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's rotary
     # positions of neighbouring numbers); None: they are in it
@@ -42,8 +41,7 @@ class Part:
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
         """The parameters in `stored`: views, nothing is copied (but where rows are reordered)."""
         if self.shared:
-            each = dict.fromkeys(self.targets, stored)
-            return each if self.order is None else {**each, self.targets[0]: stored[self.order()]}
+            return dict.fromkeys(self.targets, stored)
         if self.row:
             return {self.targets[0]: stored[0]}
         whole = stored.T if self.transposed and stored.dim() == 2 else stored
@@ -62,7 +60,7 @@ class Part:
             raise ValueError(f"{self.source} has rows that are not known here")
         pieces = [weights[name] for name in self.targets]
         if self.shared:
-            return pieces[-1]
+            return pieces[0]
         if self.row:
             return pieces[0][None].contiguous()
         if self.heads:

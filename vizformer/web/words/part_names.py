@@ -21,7 +21,6 @@ def part_name(config: ModelConfig, part: str, place: str, head: int | None, toke
         "position": _("its position"),
         "segment": _("its segment"),
         "feedforward": _("layer {layer}, feed-forward", layer=layer),
-        "layer_input": _("layer {layer}, the token again", layer=layer),
         "attention_bias": _("layer {layer}, bias of attention", layer=layer),
         "feedforward_bias": _("layer {layer}, bias of feed-forward", layer=layer),
         "projection_bias": _("bias of the layer after the embeddings"),

@@ -106,12 +106,9 @@ def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:
     inside = rf"\big({_act(name, f'x W_g{b_g}')} \odot (x W_1{b_1})\big)" if gated else _act(name, f"x W_1{b_1}")
     m = found.neuron
     which = rf"(x W_g)_{{{m}}}" if gated else rf"h_{{{m}}}"
-    raw, entering, active, inner = (
-        latex.number(row[m]) for row in (found.raw, found.entering, found.active, found.inner)
-    )
-    cut = rf" \;\to\; {entering}" if found.raw[m] != found.entering[m] else ""  # by a cutoff
+    entering, active, inner = (latex.number(row[m]) for row in (found.entering, found.active, found.inner))
     lines = [
-        rf"{which} &= {latex.sum_of(found.terms_in)} = {raw}{cut}",
+        rf"{which} &= {latex.sum_of(found.terms_in)} = {entering}",
         rf"a_{{{m}}} &= {_act(name, entering)} = {active}",
     ]
     if gated:

@@ -14,21 +14,7 @@ from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 
 lab = Laboratory("block", "stream")
-POINTS = (
-    *(
-        "pre",
-        "mixed",
-        "corrected",
-        "mid",
-        "mid_self",
-        "mid_cross",
-        "mid_feedforward",
-        "layer_input",
-        "unscaled",
-        "post",
-    ),
-    "final",
-)
+POINTS = ("pre", "mid", "mid_self", "mid_cross", "post", "final")
 FIRST = {
     "post": r", \quad f = g(x), \quad x' = \mathrm{norm}(y)",
     "pre": r", \quad f = g(\mathrm{norm}(x))",
@@ -73,15 +59,11 @@ def draw(subject: Subject) -> None:
     columns = lab.columns("point", "added", "length", "start", "end")
     st.html(table.to_html(columns, rows, caption=lab.text("of_layer")))
     proof_badge.show(found.worst, edited=bool(subject.edited))
-    if subject.config.n_streams is not None:
-        lab.note("streams", n=subject.config.n_streams)
     _formula(subject, place, found)
 
 
 @lab.asks("growth")
 def question(subject: Subject, place: Place | None = None) -> lesson.Choice | None:
-    if subject.config.n_streams is not None:
-        return None
     place = place or usual(subject)
     whole, order = stack_stream(subject, place.stack, place.row), subject.config.norm_order
     first, last = float(whole.lengths[0]), float(whole.lengths[whole.last_layer])
@@ -100,20 +82,13 @@ def _names(subject: Subject, found: BlockStream) -> list[str]:
         if what == "sum":
             names.append(f"{sign} {lab.text(f'sublayer.{kind}')}")
         else:
-            said = {"norm": "norm", "scale": "scale", "mixed": "points.mixed", "corrected": "points.corrected"}
-            names.append(lab.text(said.get(what, "points.pre")))
+            names.append(lab.text("norm" if what == "norm" else "points.pre"))
     return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def _stack_names(whole: StackStream) -> list[str]:
     """What the points of a stack are called: "0.mid" is after layer 0's attention."""
     said, names = dict(lab.texts("points", POINTS)), []
-    if "0.mid_self" in whole.names and "0.mid_feedforward" in whole.names:  # of several streams
-        said |= {"mid": said["mixed"], "post": said["corrected"]}
-    elif any(name.endswith(".mid_feedforward") for name in whole.names):  # which read the token again behind it
-        said["unscaled"] = said["post"] = said["layer_input"]
-    if any(name.endswith(".unscaled") for name in whole.names):  # whose layers multiply what leaves them
-        said["post"] = lab.text("scale")
     for name in whole.names:
         layer, __, what = name.rpartition(".")
         names.append(said[what] if name in ("0.pre", "final") else f"{layer} {said[what]}")

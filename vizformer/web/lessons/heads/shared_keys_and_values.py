@@ -8,7 +8,6 @@ from vizformer.analysis.costs import head_sharing
 from vizformer.analysis.costs.head_sharing import SharingCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -71,26 +70,13 @@ def draw(subject: Subject) -> None:
     cache = lab.text("cache", tokens=counts.tokens(n))
     heads, name, token, parameters = lab.columns("heads", "name", "token", "parameters")
     st.html(table.to_html((heads, name, cache, token, parameters), rows))
-    if config.shared_kv_layers:
-        lab.note("layers", made=config.n_kv_layers, n=config.depth)
     if config.architecture == "encoder-only":
         lab.note("alone")
     elif memory:
         lab.note("memory", n=memory)
-    layers, chosen = config.n_kv_layers or config.n_encoder_layers, costs[numbers.index(g)]
+    layers, chosen = config.n_decoder_layers or config.n_encoder_layers, costs[numbers.index(g)]
     if saved := cost_notes.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
         st.caption(saved)
-    if config.wide_layers is not None:  # layers differ in what they keep
-        in_layers, width = ranges(config.wide_layers), config.wide_head_dim
-        lab.note("wide", kv=config.wide_kv_heads, layers=in_layers, width=width, d_head=config.d_head)
-        summed, tokens = chosen.cache_bytes // (8 * (n + memory)), n + memory
-        lesson.formula(
-            r"2 \cdot \sum_\mathrm{layers} n_\mathrm{kv}\, d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
-            live=rf"2 \cdot {summed} \cdot {tokens} \cdot 4 = {tex_number(chosen.cache_bytes)}",
-            code=f"summed, n = {summed}, {tokens}  # n_kv * d_head of each layer that makes keys\n"
-            "nbytes = 2 * summed * n * 4  # float32",
-        )
-        return
     lesson.formula(
         r"2 \cdot n_\mathrm{layers} \cdot n_\mathrm{kv} \cdot d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
         live=rf"2 \cdot {layers} \cdot {g} \cdot {config.d_head} \cdot {n + memory} \cdot 4 = "

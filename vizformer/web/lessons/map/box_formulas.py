@@ -14,15 +14,6 @@ _FORMULAS = {
     "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",
     "relative": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} + b_{h,\,\text{bucket}(j - i)}",
     "add": r"x \leftarrow x + f(\operatorname{norm}(x))",
-    "layer_input": r"(f(x W_\text{gate}) \odot p)\, W_\text{out}, \quad "
-    r"p = \tfrac{1}{\sqrt 2} \left( \operatorname{norm}(\tfrac{1}{\sqrt d}\, x_0 W) + E_\text{id} \right)",
-    "split": r"x_i = \tfrac{|x|}{|W_i x|}\, W_i x, \quad x_0 = x",
-    "predict": r"p_i = x_i + \textstyle\sum_j C_{ij}\, x_j, \quad "
-    r"C = \tanh(\tfrac{1}{d} \operatorname{norm}(x_0)\, W_t)\, W",
-    "laurel": r"x \leftarrow \tfrac{1}{\sqrt 2} \left( x + y + "
-    r"\operatorname{norm}(y\, W_\text{left} W_\text{right}) \right)",
-    "correct": r"x_i = p_i + (1 + g_i)\,(x - p_0)",
-    "merge": r"x = \operatorname{mean}_i \tfrac{|x_0|}{|U_i x_i|}\, U_i x_i",
     "add_norm": r"x \leftarrow \operatorname{norm}(x + f(x))",
     "unembedding": r"\text{logits} = x\, W_U",
     "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",
@@ -36,8 +27,6 @@ def _feedforward(config: ModelConfig) -> str:
     into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
     if config.feedforward == "gated":
         spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
-        if config.gate_sparsity is not None:
-            return rf"({bends}(\max(0, x W_\text{{gate}}{gate} - c)) \odot {spread})\, W_\text{{out}}{out}"
         return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
     return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
 

@@ -44,12 +44,6 @@ BOXES: dict[str, tuple[Entry, ...]] = {
     "relative": (sitemap.HEADS, sitemap.POSITIONS),
     "disentangled": (sitemap.QKV, sitemap.POSITIONS, sitemap.LAYER),
     "feedforward": _LAYER,
-    "layer_input": _LAYER,
-    "split": _LAYER,
-    "predict": (sitemap.LAYER,),
-    "laurel": (sitemap.LAYER,),
-    "correct": (sitemap.LAYER,),
-    "merge": (sitemap.LAYER,),
     "add": _LAYER,
     "add_norm": _LAYER,
     "transform": _LAYER,
@@ -204,9 +198,6 @@ def about(box: Box, config: ModelConfig) -> str:
     values = {
         "d": config.d_model,
         "d_ff": config.d_ff,
-        "again": config.layer_input_dim,
-        "streams": config.n_streams,
-        "laurel": config.laurel_rank,
         "d_head": config.d_head,
         "d_table": config.d_embedding,
         "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,
@@ -290,6 +281,6 @@ def _parameters(box: Box, total: int) -> str:
     """How many numbers of the box were learned; Markdown."""
     if box.shared or not box.copy:
         return lab.text("learned", form="shared" if box.shared else "none")
-    form = "others" if box.others else "one" if box.copies == 1 else "many"
-    sizes = {"copies": box.copies, "copy": box.copy, "others": box.others, "count": box.parameters, "total": total}
+    form = "one" if box.copies == 1 else "many"
+    sizes = {"copies": box.copies, "copy": box.copy, "count": box.parameters, "total": total}
     return lab.text("learned", form=form, share=f"{box.parameters / total:.1%}", **sizes)

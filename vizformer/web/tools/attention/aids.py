@@ -61,13 +61,6 @@ def names_together(over: str) -> dict[str, str]:
 
 def _said(subject: Subject, kind: Kind) -> Iterator[str]:
     view = state.view()
-    lender = subject.config.kv_layer(view.layer) if subject.checkpoint.is_own else view.layer
-    if kind == "decoder" and view.over == "one" and lender != view.layer:
-        yield _(
-            "This layer makes no keys and no values: its queries look at the keys of layer {layer} and bring its "
-            "values.",
-            layer=lender,
-        )
     if view.over == "mean":
         yield _("Mean over the heads: each row that has a key to look at sums to 1.")
     elif view.over == "max":

@@ -110,7 +110,7 @@ def _place(node: Node) -> tuple[Any, ...]:
     if node.part == "answer":
         return (2,)
     stack, layer, kind = node.place.split(".")
-    kinds = ("self", "cross", "feedforward", "layer_input")
+    kinds = ("self", "cross", "feedforward")
     return (1, stack == "decoder", int(layer), kinds.index(kind), node.row, node.head or 0)
 
 
@@ -125,8 +125,6 @@ def short(subject: Subject, node: Node) -> str:
     """A part in a few letters."""
     stack, number, kind = node.place.split(".")
     at: dict[str, Any] = {"layer": int(number), "head": node.head}
-    if kind == "layer_input":
-        return _("L{layer} the token again", **at)
     if node.head is None:
         return _("L{layer} feed-forward", **at)
     if kind == "cross":

@@ -49,12 +49,10 @@ def _shapes(report: Report) -> list[tuple[str, str]]:
     if config is None:
         return _recorded(report.shape, scripts)
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
-    widths = [str(width) for width in (config.d_head, config.wide_head_dim) if width is not None]
-    heads = _("{n} of width {width}", n=config.n_heads, width=" / ".join(widths))
+    heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
-    inner = " / ".join(f"{width:,}" for width in (config.d_ff, config.shared_kv_d_ff) if width is not None)
-    inner += f" · {_ACTIVATIONS.get(config.activation, config.activation)}"
+    inner = f"{config.d_ff:,} · {_ACTIVATIONS.get(config.activation, config.activation)}"
     if config.feedforward == "gated":
         inner += " · " + _("gated")
     norms = f"{_NORMS.get(config.norm, config.norm)} · {translate(NORM_PLACES[config.norm_order])} · ε = {config.norm_eps:g}"

@@ -40,11 +40,9 @@ PLACES: Mapping[str, str] = {
 _DRAWN = "map/drawing"  # the part that is the drawing
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
 _NETWORK = (
-    *("self.add", "self.mean", "self.variance", "self.norm", "laurel.way", "laurel.sum"),
-    *("feedforward.norm", "feedforward.hidden", "feedforward.gate", "feedforward.cutoff", "feedforward.activation"),
-    *("feedforward.gated", "correct.corrected"),
-    *("layer_input.made", "layer_input.input", "layer_input.gate", "layer_input.gated", "layer_input.narrow"),
-    *("feedforward.narrow", "feedforward.add", "feedforward.mean", "feedforward.variance"),
+    *("self.add", "self.mean", "self.variance", "self.norm"),
+    *("feedforward.norm", "feedforward.hidden", "feedforward.gate", "feedforward.activation"),
+    *("feedforward.gated", "feedforward.narrow", "feedforward.add", "feedforward.mean", "feedforward.variance"),
 )
 _CELLS, _ROWS = 8, 8  # numbers of a row, and rows, that are shown
 _PRODUCTS = 2  # of a sum that are written out
