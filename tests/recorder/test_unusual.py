@@ -7,7 +7,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import vizformer as vf
-from tests.recorder.hand_written import GPT, Attention, Block, D, H, Separate, d, future, ids, split
+from tests.recorder.hand_written import GPT, KINDS, Attention, Block, D, H, Separate, d, future, ids, split
 from vizformer.recorder import check
 
 
@@ -109,6 +109,88 @@ class DividedAfter(Attention):
         q, k, v = self.qkv(x)
         e = torch.exp(q @ k.mT * d**-0.5 - 9.0)
         return self.out(e @ v / e.sum(-1, keepdim=True))
+
+
+class Gathered(Attention):
+    """Each query has three keys of its own."""
+
+    def forward(self, x):
+        k, v = (F.pad(f(x), (0, 0, 1, 1)).unfold(1, 3, 1) for f in (self.wk, self.wv))  # [b, n, D, 3]
+        p = (torch.einsum("bnd,bndm->bnm", self.wq(x), k) * D**-0.5).softmax(-1)
+        return self.wo(torch.einsum("bnm,bndm->bnd", p, v))
+
+
+class TwoSteps(Attention):
+    """What multiplies the values is the product of a map with itself."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        p = (q @ k.mT * d**-0.5).softmax(-1)
+        return self.out((p @ p) @ v)
+
+
+class Operator(Attention):
+    """The fused call by its operator, which hands itself to nobody."""
+
+    def forward(self, x):
+        return self.out(torch.ops.aten.scaled_dot_product_attention(*self.qkv(x)))
+
+
+class RowByRow(Attention):
+    """A query after another, put below one another."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        rows = [(one @ k.mT * d**-0.5).softmax(-1) @ v for one in q.split(1, 2)]
+        return self.out(torch.cat(rows, 2))
+
+
+class Halved(Attention):
+    """Two pieces of as many queries, put below one another where heads lie behind."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        rows = [((one @ k.mT * d**-0.5).softmax(-1) @ v).transpose(1, 2) for one in q.chunk(2, 2)]
+        return self.wo(torch.cat(rows, 1).flatten(2))
+
+
+@pytest.mark.parametrize(
+    ("attention", "about"),
+    [
+        (Gathered, "a softmax at h.0.attn was followed by no product with values that is known"),
+        (TwoSteps, "maps at h.0.attn are multiplied with one another: their product is not seen"),
+        (Operator, "a tensor of unknown origin at h.0.attn, in transpose"),
+    ],
+)
+def test_attention_that_is_not_seen_is_named(attention, about):
+    trace = vf.record(GPT(attention), ids())
+    assert not trace.sites
+    assert about in [str(said) for said in trace.escaped]
+
+
+@pytest.mark.parametrize(("attention", "pieces"), [(RowByRow, 8), (Halved, 2)])
+def test_queries_that_are_read_in_pieces_are_no_heads(attention, pieces):
+    trace = vf.record(GPT(attention), ids(2, 8))
+    whole = vf.record(GPT(KINDS["Flattened"]), ids(2, 8))["h.0.attn"]
+    runs = trace.runs("h.0.attn")
+    assert [one.n_heads for one in runs] == [H] * pieces
+    assert_close(torch.cat([one.maps() for one in runs], 1), whole.maps())
+    assert f"h.0.attn has {8 // pieces} queries for 8 tokens" in str(trace.escaped[0])
+
+
+def test_texts_are_counted_in_the_stream_where_what_goes_in_first_has_none():
+    class PlacesFirst(GPT):
+        def forward(self, at, given):
+            x = self.wte(given) + self.wpe(at)
+            for block in self.h:
+                x = block(x)
+            return self.lm_head(self.ln_f(x))
+
+    model = PlacesFirst()
+    trace = vf.record(model, torch.arange(7), ids(3))
+    assert trace["h.0.attn"].n_heads == H
+    for item in range(3):
+        assert_close(trace.of_item(item)["h.1.attn"].maps(), model.maps[1][item], rtol=0, atol=1e-6)
 
 
 def run_alone(model, given, inference):

@@ -65,7 +65,8 @@ def recording(
     Args:
         tokens, target_tokens: the labels of the tokens of the first stack of blocks, and of the second.
         batch: how many texts go in at once. Without it this is read off the first input, [batch, n, ...], or
-            [n, batch, ...] where the first side is as long as there are queries and the second is not.
+            [n, batch, ...] where the first side is as long as there are queries and the second is not; or off the stream
+            where the first input has no texts.
         edits: what is set by hand.
 
     Raises:

@@ -113,6 +113,7 @@ class Recorder(TorchFunctionMode):
         self._open: list[_Open] = []
         self._tags: Any = WeakIdKeyDictionary()
         self._z: Any = WeakIdKeyDictionary()
+        self._queries: Any = WeakIdKeyDictionary()  # of z as its product made it the dimension of its queries
         self._with_z: Any = WeakIdKeyDictionary()  # z with something added, as that of other keys
         self._sums: Any = WeakIdKeyDictionary()  # made of a sum of exponentials of scores
         self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
@@ -175,6 +176,7 @@ class Recorder(TorchFunctionMode):
         self._z.clear()
         self._sums.clear()
         self._with_z.clear()
+        self._queries.clear()
         self._copies.clear()
         self._versions.clear()
         self._between.clear()
@@ -289,7 +291,7 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if torch.compiler.is_compiling() or isinstance(func, torch._ops.OpOverload):
+        if torch.compiler.is_compiling() or isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
             return func(*args, **kwargs)  # of what is compiled only the result is met, of unknown origin
         if func in OPENED:
             with self:
@@ -417,7 +419,7 @@ class Recorder(TorchFunctionMode):
                 func, name, args, kwargs, x, nodes, source, normal=normal, pick=at if many else None, sides=sides
             )
             self._tag_node(x, node)
-            if name == "softmax" and self._is_over_tokens(args, kwargs, tuple(x.shape)):
+            if name == "softmax" and (products(node) or self._is_over_tokens(args, kwargs, tuple(x.shape))):
                 self._softmaxes[node] = self._site
 
     def _tag_node(self, x: Tensor, node: Node) -> None:
@@ -444,13 +446,25 @@ class Recorder(TorchFunctionMode):
         if name in ("cat", "concat", "stack", "hstack", "concatenate") and len(calls) > 1 and all(calls):
             first = calls[0]
             features = ins[0].shape[:-1] == made.shape[:-1] and len(first.heads()[0]) > 1  # parts of the same heads' z
-            if not features and all(
-                one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls
+            if (
+                not features
+                and not self._are_pieces(first, ins[0], made)
+                and all(one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls)
             ):
                 for one in calls:
                     one.group = calls
         elif calls[0] is not None and len(calls) == 1 and (name in VIEWS or name == "dropout"):
             self._z[made] = calls[0]
+
+    def _are_pieces(self, call: Call, x: Tensor, made: Tensor) -> bool:
+        """Whether z, x that of the first call, were put below one another: queries that are read in pieces are no heads."""
+        if x.dim() != made.dim():
+            return False
+        dim = next((at for at, (own, all_) in enumerate(zip(x.shape, made.shape, strict=True)) if own != all_), -1)
+        if x in self._queries:
+            return bool(dim == self._queries[x])
+        rows = dim != x.dim() - 1 and x.shape[dim] == call.n_q
+        return rows and (call.n_q > 1 or ("queries", call.site) in self.escaped)
 
     def _follow_sums(self, ins: list[Tensor], made: Any) -> None:
         """A sum of exp(scores) on its way to z: what it scales there is a share of the map."""
@@ -474,12 +488,14 @@ class Recorder(TorchFunctionMode):
             raise TraceError(
                 "{site} runs within torch.func (vmap, grad): it cannot be recorded there.", site=self._site
             )
-        if self._batch is None:
-            self._batch = _batch_of(*self._shape, n_q)
         stack, block = next(
             (self._blocks[one.module] for one in reversed(self._open) if one.module in self._blocks), ("", -1)
         )
         x = next((one.x for one in reversed(self.points) if (one.stack, one.forward) == (stack, self.forward)), None)
+        if self._batch is None:
+            self._batch = _batch_of(*self._shape, n_q)
+            if self._batch == 1 < n_q and x is not None and x.dim() == 3 and n_q in x.shape[:2]:
+                self._batch = x.shape[1] if x.shape[0] == n_q else x.shape[0]  # what went in first has no texts
         if x is not None and x[..., 0].numel() != n_q * self._batch and n_q not in x.shape[:-1]:
             n = x[..., 0].numel() // self._batch
             said = N_(
@@ -564,7 +580,7 @@ class Recorder(TorchFunctionMode):
             out = flat.reshape(shape)
         call.z = copied(out).reshape(-1, *out.shape[-2:])
         self.calls.append(call)
-        self._tags[out], self._z[out] = source, call
+        self._tags[out], self._z[out], self._queries[out] = source, call, out.dim() - 2
         return out
 
     @staticmethod
@@ -633,6 +649,10 @@ class Recorder(TorchFunctionMode):
             layout = Layout(of_p, of_v, of_out)
             if layout.whole and node.normal in ("relu", "sigmoid") and v.shape[layout.v.index(layout.feature)] == 1:
                 return out, False, None  # scores of several heads are added up, to choose tokens by
+            if layout.whole and isinstance(tag_v, Node) and tag_v.normal == "softmax" and v.shape == p.shape:
+                said = N_("maps at {site} are multiplied with one another: their product is not seen", site=self._site)
+                self.escape(("maps", self._site), said)
+                return out, False, None
             if layout.whole and node.normal:
                 return self._close(func, args, kwargs, out, p, node, v, layout, source)
         if _WEIGHT in (tag_a, tag_b):
@@ -700,7 +720,7 @@ class Recorder(TorchFunctionMode):
         z = layout.of_z(copied(out))
         call.z = z.reshape(-1, *z.shape[-2:])
         self.calls.append(call)
-        self._tags[out], self._z[out] = source, call
+        self._tags[out], self._z[out], self._queries[out] = source, call, layout.z.index(layout.query)
         return out, True, None
 
     def _factors(
