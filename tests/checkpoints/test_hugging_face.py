@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 pytest.importorskip("transformers")
 
@@ -17,11 +19,12 @@ import vizformer as vf
 from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_tokens, theirs
-from vizformer.checkpoints import describe, inspect, load, save
+from vizformer.checkpoints import RecordedCheckpoint, describe, inspect, load, save
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
 from vizformer.checkpoints.hugging_face.fields import KNOWN, fields_of, unknown_fields
 from vizformer.errors import CheckpointError, TokenizerError
 
+IDS = [3, 7, 1, 22, 0, 9]
 LM = {
     "gpt2": "GPT2LMHeadModel",
     "llama": "LlamaForCausalLM",
@@ -180,10 +183,7 @@ def test_a_number_with_an_exponent_is_a_whole_number(tmp_path: Path) -> None:
 # --- what is refused ------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("gpt2", dict(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx=true: supported is false"),
-    ("gpt2", dict(scale_attn_weights=False), "scale_attn_weights=false: supported is true"),
     ("gpt2", dict(add_cross_attention=True), "add_cross_attention=true: this is not supported"),
-    ("gpt2", dict(activation_function="tanh"), 'activation_function="tanh": supported are relu, relu2, gelu,'),
     ("gpt2", dict(n_head=3), "d_model=16 is not divisible by n_heads=3"),
     ("gpt2", dict(n_layer="3", n_head=-1), 'n_layer="3": it must be a whole number.*n_head=-1|n_head=-1.*n_layer="3"'),
     ("gpt2", dict(quantization_config={"bits": 4}), r"quantization_config={.*}: the weights are quantised"),
@@ -206,13 +206,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama", dict(partial_rotary_factor=0.5), "partial_rotary_factor=0.5: supported is null / 1"),
     ("llama", dict(head_dim=0), "head_dim=0: it must be a whole number"),
     ("llama", dict(head_dim=5), "d_head=5 is odd"),
-    ("qwen2", dict(use_sliding_window=True, sliding_window=None), "sliding_window=null: it must be a whole number"),
-    ("qwen2", dict(layer_types=["chunked_attention"] * 3), r"layer_types=.*: supported are full_attention and"),
+    ("qwen2", dict(layer_types=["chunked_attention"] * 3), "own code stopped .*attention_chunk_size"),
     ("qwen2", dict(layer_types="full_attention"), r"layer_types=.*: supported are full_attention and"),
     ("qwen2", dict(layer_types=["full_attention"] * 2), r"layer_types=.*: it must have an entry for each of the 3"),
-    ("qwen3", dict(layer_types=["sliding_attention"] * 3), r"layer_types=.*: it names layers with a window, which"),
+    ("qwen3", dict(layer_types=["sliding_attention"] * 3), "own code stopped"),
     ("qwen3", dict(use_sliding_window=1), "use_sliding_window=1: it must be true or false"),
-    ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers=-1), "max_window_layers=-1: it must"),
     ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers="1"), 'max_window_layers="1": it mus'),
     ("llama", dict(model_type="mistral", sliding_window=-3), "sliding_window=-3: it must be a whole number from 1"),
     ("llama", dict(model_type="mistral", sliding_window="9"), 'sliding_window="9": it must be a whole number from 1'),
@@ -224,11 +222,10 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="jetmoe"), 'model_type="jetmoe": these are: JetMoeForCausalLM'),
     ("gemma", dict(model_type="gemma3"), "has no table text_config of what the language model is"),
-    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "rope_parameters: factor=0: it must be a n"),
+    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "is no number .NaN."),
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2, "x": 1}), "rope_parameters={.*}: rotary pos"),
     ("llama", dict(rope_parameters={"partial_rotary_factor": 0.5}), "partial_rotary_factor must be 1"),
     ("qwen3", dict(head_dim=7), "d_head=7 is odd"),
-    ("gemma", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is null / false"),
     ("gemma", dict(hidden_activation="silu"), 'hidden_activation="silu": supported is null / "gelu_pytorch_tanh"'),
     ("opt", dict(do_layer_norm_before=0), "do_layer_norm_before=0: it must be true or false"),
     ("opt", dict(word_embed_proj_dim=0), "word_embed_proj_dim=0: it must be a whole number"),
@@ -237,28 +234,22 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("bert", dict(position_embedding_type="relative_key"), 'position_embedding_type="relative_key": this is not supp'),
     ("distilbert", dict(is_decoder=True), "is_decoder=true: this is not supported"),
     ("marian", dict(decoder_vocab_size=99), "decoder_vocab_size=99: supported is null / 3"),
-    ("marian", dict(decoder_attention_heads=8), "decoder_attention_heads=8: supported is 4"),
     (
         "marian",
         dict(decoder_start_token_id=None, pad_token_id=None),
         "decoder_start_token_id=null: what the decoder",
     ),
     ("marian", dict(normalize_embedding=True), "normalize_embedding=true: supported is null / false"),
-    ("marian", dict(activation_function="tanh"), 'activation_function="tanh": supported are relu'),
     ("bart", dict(tie_word_embeddings=False), "tie_word_embeddings=false: supported is true"),
-    ("bart", dict(is_encoder_decoder=False), "is_encoder_decoder=false: supported is true"),
+    ("bart", dict(is_encoder_decoder=False), "own code stopped"),
     ("bart", dict(normalize_before=True), "normalize_before=true: supported is null / false"),
     ("bart", dict(extra_pos_embeddings=0), "extra_pos_embeddings=0: supported is null / 2"),
     ("bart", dict(decoder_ffn_dim=48), "decoder_ffn_dim=48: supported is 24"),
     ("bart", dict(forced_bos_token_id=10**6), "forced_bos_token_id=1000000: it must be a token id"),
-    ("t5", dict(feed_forward_proj="swiglu"), 'feed_forward_proj="swiglu": supported are relu'),
-    ("t5", dict(feed_forward_proj="gated-gelu"), "is_gated_act=false: supported is null / true"),
-    ("t5", dict(dense_act_fn="silu"), 'dense_act_fn="silu": supported is null / "relu"'),
-    ("t5", dict(is_encoder_decoder=False), "is_encoder_decoder=false: supported is true"),
+    ("t5", dict(is_encoder_decoder=False), "has other tokens than the layers before it"),
     ("t5", dict(relative_attention_num_buckets=7), "relative_buckets=7: must be even and at least 4"),
     ("t5", dict(d_kv="4"), 'd_kv="4": it must be a whole number'),
-    ("roberta", dict(hidden_act="relu"), 'hidden_act="relu": supported is "gelu"'),
-    ("roberta", dict(pad_token_id=None), "pad_token_id=null: positions are counted from the row after"),
+    ("roberta", dict(pad_token_id=None), "own code stopped"),
 ]
 
 
@@ -267,7 +258,56 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 def test_fields_that_change_the_arithmetic(family: str, fields: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=said) as caught:
         load(folders.change(folders.FAMILIES[family](tmp_path), **fields))
-    assert "config.json" in str(caught.value)
+    assert re.search(r"config\.json|its own code", str(caught.value))
+
+
+# What ours does not compute and the code of `transformers` does.
+RECORDED: list[tuple[str, dict[str, Any], str]] = [
+    ("gpt2", dict(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx=true: supported is false"),
+    ("gpt2", dict(scale_attn_weights=False), "scale_attn_weights=false: supported is true"),
+    ("gpt2", dict(activation_function="tanh"), 'activation_function="tanh": supported are relu, relu2, gelu,'),
+    ("qwen2", dict(use_sliding_window=True, sliding_window=None), "sliding_window=null: it must be a whole number"),
+    ("qwen3", dict(use_sliding_window=True, layer_types=None, max_window_layers=-1), "max_window_layers=-1: it must"),
+    ("gemma", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is null / false"),
+    ("marian", dict(decoder_attention_heads=8), "decoder_attention_heads=8: supported is 4"),
+    ("marian", dict(activation_function="tanh"), 'activation_function="tanh": supported are relu'),
+    ("t5", dict(feed_forward_proj="swiglu"), 'feed_forward_proj="swiglu": supported are relu'),
+    ("t5", dict(feed_forward_proj="gated-gelu"), "is_gated_act=false: supported is null / true"),
+    ("t5", dict(dense_act_fn="silu"), 'dense_act_fn="silu": supported is null / "relu"'),
+    ("roberta", dict(hidden_act="relu"), 'hidden_act="relu": supported is "gelu"'),
+]
+
+
+@pytest.mark.parametrize(("family", "fields", "said"), RECORDED, ids=lambda value: str(value)[:40])
+@pytest.mark.sample(6)
+@pytest.mark.filterwarnings("ignore")
+def test_an_option_that_ours_does_not_have_is_computed_by_transformers(
+    family: str, fields: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    folder = folders.change(folders.FAMILIES[family](tmp_path), **fields)
+    opened = load(folder)
+    assert isinstance(opened, RecordedCheckpoint)
+    assert re.search(said, str(opened.report.assumptions[0]))
+    ids = torch.tensor([IDS])
+    given = {"decoder_input_ids": ids} if opened.shape.architecture == "encoder-decoder" else {}
+    with torch.no_grad():
+        logits = theirs(folder, opened.report.declared)(input_ids=ids, **given).logits[0]
+    assert_close(opened.trace(ids=IDS, target_ids=IDS if given else None).logits, logits, rtol=0, atol=1e-5)
+
+
+def test_an_option_that_transformers_passes_over_is_refused(tmp_path: Path) -> None:
+    folder = folders.change(folders.llama(tmp_path), partial_rotary_factor=0.5)
+    with pytest.raises(CheckpointError, match=r"LlamaForCausalLM, read \"partial_rotary_factor\""):
+        load(folder)
+
+
+def test_without_transformers_an_option_that_ours_does_not_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folders.change(folders.FAMILIES["gpt2"](tmp_path), scale_attn_weights=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(CheckpointError, match=r"scale_attn_weights=false: .* not installed here .*: pip install"):
+        load(folder)
 
 
 def test_all_problems_of_a_config_at_once(folder: Path) -> None:
@@ -276,7 +316,7 @@ def test_all_problems_of_a_config_at_once(folder: Path) -> None:
         load(folder)
     for field in ("scale_attn_weights", "n_head", "pruned_heads", "tie_word_embeddings"):
         assert field in str(caught.value)
-    assert "Take a model of GPT-2 without that, or of another family: BERT" in str(caught.value)
+    assert "Copy it again from the model's source, or take another model." in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", sorted(BY_TYPE))

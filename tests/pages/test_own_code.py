@@ -43,7 +43,7 @@ def test_its_heads_are_those_of_its_own_code(open_app: Open, file: Path, locale:
     names = next(box for box in app.selectbox if box.key == "view.model").options
     assert any(name.startswith("my_model") for name in names)
     drawn = sent(app)
-    assert drawn["key_tokens"] == list(TEXT)
+    assert drawn["key_tokens"] == list(TEXT.replace(" ", "␣"))
     loaded = named_code.checkpoint(ModelRef.parse(MODEL))
     module, ids = loaded.module, torch.tensor([list(TEXT.encode())])
     with torch.no_grad():  # once more by hand, as the file has it
@@ -71,6 +71,14 @@ def test_what_the_checks_found_stands_above_the_heads(
     assert "tokens also mix in blocks" in said(app).replace("\\", "")
 
 
+def test_the_first_page_says_what_it_needs_and_leads_to_its_heads(open_app: Open, file: Path) -> None:
+    app = open_app("pages/learn/start.py", model=MODEL, text=TEXT)
+    assert not app.exception
+    assert not app.error
+    assert ["needs every weight by its role" in one.value for one in app.info] == [True]
+    assert "Attention →" in [link.proto.label for link in app.get("page_link")]
+
+
 def test_a_server_without_it_says_so_and_reads_no_file(
     open_app: Open, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +104,7 @@ def test_the_report_lists_its_modules_its_attention_and_the_checks(open_app: Ope
     assert list(found["On the pages"]) == ["decoder.0.self", "decoder.1.self", "decoder.2.self"]
     assert len(next(table for table in tables if "Parameter" in table)) == 42
     assert said(app).count("✓") == 3
+    assert "blocks.*.mlp" in said(app)  # parameters by part, all blocks together
     app = open_app(OPEN, model=MODEL)
     assert "my_model" in said(app).replace("\\", "")
     assert not app.error

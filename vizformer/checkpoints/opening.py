@@ -194,7 +194,26 @@ def _examined(
         return own.examine(found.folder, found.raw)
     if by_transformers.opens(found.raw):
         return by_transformers.examine(found.folder, found.raw)
-    return model_folder.examine(found.folder, found.raw)
+    try:
+        return model_folder.examine(found.folder, found.raw)
+    except model_folder.NotOursError as refused:
+        return _by_its_own_code(found, refused)
+
+
+def _by_its_own_code(found: _Found, refused: model_folder.NotOursError) -> by_transformers.Examined:
+    """A model of a family of ours with an option that ours does not have; where that does not open either, both say why."""
+    try:
+        examined = by_transformers.examine(found.folder, found.raw, refused)
+        if problems := list(examined.report.problems):
+            raise model_folder.misfit(next(iter(examined.report.files)), problems)
+    except CheckpointError as error:
+        raise CheckpointError(
+            "{file} asks for what VizFormer does not support: {problems}. {otherwise}",
+            file=CONFIG,
+            problems=refused.problems,
+            otherwise=error.message,
+        ) from error
+    return examined
 
 
 def _find(source: str | Path) -> _Found:

@@ -61,9 +61,9 @@ def test_a_gpt_written_by_hand():
     )
     assert (shape.vocab_size, checkpoint.name, checkpoint.has_head) == (V, "mine", True)
     trace = checkpoint.trace("a cat sat")
-    assert [token.text for token in trace.tokens["decoder"]] == list("a cat sat")
+    assert [token.text for token in trace.tokens["decoder"]] == list("a␣cat␣sat")  # (nothing invisible)
     assert trace.sites == ("decoder.0.self", "decoder.1.self")
-    assert trace["decoder.0.self"].tokens[0] == tuple("a cat sat")
+    assert trace["decoder.0.self"].tokens[0] == tuple("a␣cat␣sat")
     with torch.no_grad():
         expected = model(torch.tensor([Letters().encode("a cat sat")]))
     assert torch.equal(trace.logits, expected[0])
@@ -76,8 +76,8 @@ def test_an_encoder_decoder_of_torch():
     assert shape.architecture == "encoder-decoder"
     assert (shape.n_encoder_layers, shape.n_decoder_layers, shape.cross_heads) == (2, 3, (H,) * 3)
     trace = checkpoint.trace("a cat", target="the dog")
-    assert [token.text for token in trace.tokens["decoder"]] == list(" the dog")
-    assert trace["decoder.2.cross"].tokens == (tuple(" the dog"), tuple("a cat"))
+    assert [token.text for token in trace.tokens["decoder"]] == list("␣the␣dog")
+    assert trace["decoder.2.cross"].tokens == (tuple("␣the␣dog"), tuple("a␣cat"))
     assert trace.logits.shape == (8, V)
 
 

@@ -27,8 +27,9 @@ from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, first
 from vizformer.checkpoints.files.weights import FLOATS, SAFETENSORS, Stored, Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
 from vizformer.checkpoints.hugging_face.fields import fields_of
+from vizformer.checkpoints.hugging_face.fields_read import never_read
 from vizformer.checkpoints.hugging_face.folder_tokenizers import read_vocabularies, with_rows
-from vizformer.checkpoints.hugging_face.model_folder import misfit
+from vizformer.checkpoints.hugging_face.model_folder import NotOursError, misfit
 from vizformer.checkpoints.hugging_face.said_by_config import said_by
 from vizformer.checkpoints.hugging_face.text_part import INSIDE, language_model, left_aside, without_tower
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
@@ -70,13 +71,17 @@ class Examined:
     source_tokenizer: None = None
 
 
-def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
+def examine(folder: Folder, raw: Mapping[str, Any], refused: NotOursError | None = None) -> Examined:
     """Reads what a folder holds, and makes the model of it without numbers; what is wrong with its tensors stands in the
     report.
 
+    Args:
+        refused: what our own Transformer does not have, of a family of ours.
+
     Raises:
-        CheckpointError: `transformers` is not installed or does not know the type; what config.json says is refused;
-            the tensors are no safetensors, or no model can be made.
+        CheckpointError: `transformers` is not installed or does not know the type; what config.json says is refused, or
+            not read where it is why our own Transformer does not open it; the tensors are no safetensors, or no model can be
+            made.
     """
     whole, raw = raw, _of_texts(raw)
     weights = find_weights(folder)
@@ -91,7 +96,17 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
     if said.problems:
         raise _refused(list(said.problems))
     class_name, has_head = class_of(raw)
-    vocabularies = read_vocabularies(folder, by_class_alone, weights.longest_side)
+    if refused is not None and (passed_over := never_read(getattr(_library(), class_name), refused.fields, raw)):
+        raise CheckpointError(
+            "Nor does the code of `transformers` {version}, {class_name}, read {fields}. Take a model without that.",
+            version=_library().__version__,
+            class_name=class_name,
+            fields=", ".join(map(shown, passed_over)),
+        )
+    ours = BY_TYPE.get(str(raw["model_type"]))
+    vocabularies = read_vocabularies(
+        folder, by_class_alone if ours is None else ours.tokenizer, weights.longest_side
+    )
     tensors, aside, beside = _of_the_model(weights, class_name, has_head, str(whole["model_type"]))
     with _lock, _quietly():
         config = _config(str(raw["model_type"]), said.fields)
@@ -99,11 +114,17 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
         model, problems = _made(class_name, config, unread)
         rows = rows_read(model)
     problems += [problem for one in unread.values() for problem in one.problems]
+    start = _said(config, "decoder_start_token_id")
+    if isinstance(start, int) and start >= max(rows, _rows_predicted(model)):
+        said_as = N_("it must be a token id, 0 to {last}", last=rows - 1)
+        raise _refused(
+            [N_("{field}={value}: {rule}", field="decoder_start_token_id", value=shown(start), rule=said_as)]
+        )
     if model.main_input_name != "input_ids" or not rows:
         raise _refused(
             [N_("{kind} reads {what}, and no token ids", kind=class_name, what=shown(model.main_input_name))]
         )
-    notes = [_recorded(raw, class_name), *said.notes, *weights.notes, *beside]
+    notes = [_recorded(raw, class_name, refused), *said.notes, *weights.notes, *beside]
     if not has_head:
         notes.append(NO_HEAD)
     tokenizer: Tokenizer = IdTokenizer(rows)
@@ -132,8 +153,16 @@ def examine(folder: Folder, raw: Mapping[str, Any]) -> Examined:
     return Examined(report, tokenizer, tensors, config, class_name)
 
 
-def _recorded(raw: Mapping[str, Any], class_name: str) -> Message:
+def _recorded(raw: Mapping[str, Any], class_name: str, refused: NotOursError | None) -> Message:
     kind = str(raw["model_type"])
+    if refused is not None:
+        return N_(
+            "VizFormer's own arithmetic for {kind} lacks what config.json asks for ({lacking}): its code in `transformers`, "
+            "{class_name}, computes it and is recorded",
+            kind=shown(kind),
+            lacking=refused.problems,
+            class_name=class_name,
+        )
     if kind in BY_TYPE:
         return N_(
             "VizFormer has no arithmetic of its own for {kind} with {fields}: its code in `transformers`, {class_name}, "

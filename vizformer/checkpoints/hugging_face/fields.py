@@ -74,6 +74,7 @@ class Fields:
         written: the JSON object as it is.
         raw: the same by first names.
         recorded: fields that ask for what our own Transformer does not compute; the model's own code is recorded then.
+        refused: those of them that are problems.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Fields:
         self.written, self.defaults = raw, defaults
         self.raw = dict(raw)
         self.problems: list[Message] = []
+        self.refused: dict[str, Any] = {}
         self.assumptions: list[Message] = []
         self.recorded: dict[str, str] = {}  # name -> what it says
         self._read: set[str] = set()
@@ -213,7 +215,8 @@ class Fields:
 
     def refuse(self, name: str, rule: Message | LiteralString, /, **values: object) -> None:
         """`rule` is a message, or the text of one, as an error of ours takes it."""
-        value, rule = shown(self.raw.get(name, self.defaults.get(name))), as_message(rule, values)
+        self.refused[name] = self.raw.get(name, self.defaults.get(name))
+        value, rule = shown(self.refused[name]), as_message(rule, values)
         self.problems.append(N_("{field}={value}: {rule}", field=self._called.get(name, name), value=value, rule=rule))
 
     def assume(self, said: Message | LiteralString, /, **values: object) -> None:

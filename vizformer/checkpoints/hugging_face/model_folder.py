@@ -75,6 +75,21 @@ def _reason(family: Family, name: str, outside: bool) -> Message | None:
     return N_("outside the model itself: the head of another task") if known is None and outside else known
 
 
+class NotOursError(CheckpointError):
+    """A family that opens, with an option that our own Transformer does not have.
+
+    Attributes:
+        problems: each field, its value and why.
+        fields: their values.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self.problems, self.fields = listed(fields.problems), fields.refused
+        super().__init__(
+            "{file} asks for what VizFormer does not support: {problems}.", file=CONFIG, problems=self.problems
+        )
+
+
 CONFIG, GENERATION = "config.json", "generation_config.json"
 _BEGINNING = ("decoder_start_token_id", "forced_bos_token_id", "bad_words_ids")
 HALF_PRECISION = 5e-3  # how far numbers up to 1 stray in the shortest floats that are read
@@ -255,14 +270,7 @@ def _config(
             return ModelConfig(**options), has_head
         except ConfigError as error:
             fields.problems.append(error.message)
-    raise CheckpointError(
-        "{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
-        "another family: {families}.",
-        file=CONFIG,
-        problems=listed(fields.problems),
-        family=family.name,
-        families=", ".join(name for name in NAMES if name != family.name),
-    )
+    raise NotOursError(fields)
 
 
 def _shorten(options: Options, fields: Fields) -> None:

@@ -8,6 +8,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import CheckpointError, TokenizerError, VizformerError
 from vizformer.text import Token, Tokenizer
+from vizformer.text.pieces import readable
 from vizformer.text.tokenizer import IdTokenizer
 
 _MOST_HASHED = 300_000  # ids of which `to_json` writes down the texts
@@ -41,7 +42,7 @@ def as_tokenizer(given: Any, rows: int) -> Tokenizer:
 
 
 class AnyTokenizer(Tokenizer):
-    """Of an object with `encode(text) -> ids` and `decode(ids) -> text`; a token's text is what its id alone decodes to."""
+    """Of an object with `encode(text) -> ids` and `decode(ids) -> text`; a token's piece is what its id alone decodes to."""
 
     def __init__(self, coder: Any, rows: int) -> None:
         self._coder, self._rows = coder, rows
@@ -83,7 +84,7 @@ class AnyTokenizer(Tokenizer):
         """The tokens with their places in the text, as far as their texts are found there one after the other."""
         placed, at = [], 0
         for token in tokens:
-            word = token.text.strip()
+            word = token.piece.strip()
             start = text.find(word, at) if word and not token.special else -1
             if start < 0 or text[at:start].strip():
                 placed.append(token)
@@ -101,7 +102,7 @@ class AnyTokenizer(Tokenizer):
                 "Token id {id} is not in the vocabulary: ids go from 0 to {last}.", id=id, last=self._rows - 1
             )
         text = self._text(id)
-        return Token(id, text, text, start, end, word, id in self._special)
+        return Token(id, readable(text, "plain"), text, start, end, word, id in self._special)
 
     def decode(self, ids: list[int]) -> str:
         try:
@@ -122,7 +123,7 @@ class AnyTokenizer(Tokenizer):
         return found if isinstance(found, int) else None
 
     def bytes_of(self, id: int) -> bytes:
-        return self._token(id).text.encode()
+        return self._token(id).piece.encode()
 
     def with_rows(self, rows: int) -> Tokenizer:
         return AnyTokenizer(self._coder, max(rows, self._rows))

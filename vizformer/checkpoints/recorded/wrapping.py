@@ -105,6 +105,12 @@ def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> Recor
     width = first.n_heads * first.v.shape[-1] if stream is None else stream.shape[-1]
     found, named = answer_of(recorded.output)
     logits = None if found is None else rows_of(found)
+    if any(bool(x.isnan().any()) for x in (logits, stream) if x is not None):
+        raise TraceError(
+            "What {name} computes is no number (NaN): its weights or its options are damaged. Copy them again from where "
+            "they came from.",
+            name=made.name,
+        )
     sizes = {rows, made.tokenizer.vocab_size} - {width}
     predicts = logits is not None and (named or logits.shape[-1] in sizes)
     shape = ModelShape(

@@ -1,5 +1,6 @@
 """What is known of a model that runs by its own code: its modules, what was found in them, and the checks of it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,14 +44,28 @@ def components(model: ModelRef) -> None:
 
 def parts(model: ModelRef) -> Iterator[tuple[str, int, float]]:
     """Name, numbers and share of the modules that the model is made of, the largest first; shared ones count once."""
-    total, seen, found = model_cache.n_parameters(model), set[int](), dict[str, int]()
+    total, found = model_cache.n_parameters(model), Counter[str]()
     for name, one in _open(model).module.named_parameters():
-        if id(one) not in seen:
-            seen.add(id(one))
-            part = name.partition(".")[0]
-            found[part] = found.get(part, 0) + one.numel()
-    for name, n in sorted(found.items(), key=lambda one: -one[1]):
+        found[part_of(name)] += one.numel()
+    for name, n in found.most_common():
         yield name, n, n / max(total, 1)
+
+
+def part_of(parameter: str) -> str:
+    """The module that a parameter counts to: those of one name in all the blocks of a list are one part.
+
+    >>> part_of("transformer.wte.weight"), part_of("transformer.h.11.attn.c_attn.bias"), part_of("scale")
+    ('transformer.wte', 'transformer.h.*.attn', 'scale')
+    >>> part_of("encoder.block.0.layer.1.DenseReluDense.wi.weight")
+    'encoder.block.*.layer.*.DenseReluDense'
+    """
+    path = ["*" if name.isdigit() else name for name in parameter.split(".")]
+    modules, numbered = path[:-1] or path, False
+    for end, name in enumerate(modules, 1):
+        if numbered and name != "*" and modules[end : end + 1] != ["*"]:
+            return ".".join(modules[:end])
+        numbered |= name == "*"
+    return ".".join(modules)
 
 
 def example(title: str, model: ModelRef) -> None:

@@ -19,5 +19,5 @@ def draw_doors(subject: Subject | None) -> None:
             (sitemap.OPEN, translate(sitemap.OPEN.title)),
         ):
             st.page_link(entry.file, label=f"{label} →")
-        if subject is not None:
+        if subject is not None and subject.checkpoint.is_own:
             draw_away(subject)

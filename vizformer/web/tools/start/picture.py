@@ -46,7 +46,7 @@ def forget_written() -> None:
 
 
 def draw_heading(subject: Subject | None) -> None:
-    bar.heading(translate(HEADINGS[subject.config.architecture] if subject else START.heading))
+    bar.heading(translate(HEADINGS[subject.shape.architecture] if subject else START.heading))
 
 
 @st.fragment
