@@ -8,6 +8,8 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from vizformer.checkpoints.files import adapters
+from vizformer.checkpoints.files.adapters import ADAPTER
 from vizformer.checkpoints.files.containers import STANDARD, open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.files.weights import Weights, no_weights, open_index, open_weights
@@ -18,7 +20,6 @@ _KINDS = ((".safetensors",), (".bin", ".pth", ".pt"))  # of the first kind that 
 _INDEX = re.compile(r"(.+)\.(safetensors|bin)\.index(\.[\w-]+)?\.json")
 _SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}(\.[\w-]+)?\.(safetensors|bin)")
 _BESIDE = re.compile(r"(training_args|optimizer|scheduler|rng_state|scaler|trainer_state|adapter_model|openvino_)")
-ADAPTER = "adapter_config.json"
 
 
 def find_weights(folder: Folder) -> Weights:
@@ -28,16 +29,19 @@ def find_weights(folder: Folder) -> Weights:
         refuse_adapter(folder)
         raise CheckpointError(no_weights(folder))
     if name.removesuffix(".index.json") in STANDARD:
-        found = open_weights(folder)
-        beside = (N_("{file} lies there too: what it says is added to the weights is left out", file=ADAPTER),)
-        return replace(found, notes=beside) if folder.has(ADAPTER) else found
+        return _whole(folder, open_weights(folder))
     note = N_(
         "the weights are those of {file}, the only ones there; the usual name is {usual}",
         file=shown(name),
         usual=STANDARD[0],
     )
     found = open_index(folder, name) if name.endswith(".json") else open_file(folder, name).weights
-    return replace(found, notes=(note,))
+    return _whole(folder, replace(found, notes=(note,)))
+
+
+def _whole(folder: Folder, found: Weights) -> Weights:
+    """With what an adapter adds, where one lies beside the weights."""
+    return adapters.adapted(folder, found) if folder.has(ADAPTER) else found
 
 
 def choose(where: str, names: Collection[str]) -> str | None:
@@ -91,9 +95,10 @@ def refuse_adapter(folder: Folder) -> None:
 
 def adapter_error(name: str, base: str = "") -> CheckpointError:
     return CheckpointError(
-        "{name} is an adapter (LoRA): it holds only what is to be added to the weights of another model, {base}. "
-        "Open both with the `peft` library, then write one model with merge_and_unload() and save_pretrained(), and "
-        "open that.",
+        "{name} is an adapter (LoRA): it holds only what is to be added to the weights of another model, {base}. Put "
+        "{config} and {weights} into the folder of that model, beside its config.json, and open it.",
+        config=ADAPTER,
+        weights=adapters.WEIGHTS,
         name=name,
         base=shown(base),
     )

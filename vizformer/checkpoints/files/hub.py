@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vizformer.checkpoints.files import finding, formats
+from vizformer.checkpoints.files import adapters, finding, formats
 from vizformer.checkpoints.files.untrusted_folder import JSON_LIMIT, first_line
 from vizformer.errors import CheckpointError
 
@@ -130,6 +130,7 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     chosen = [file for file in (*_CONFIG, *_TOKENIZER) if file in there]
     beside = {file for file in there if "/" not in file}
     if (main := finding.choose(name, beside)) is not None:
+        chosen += sorted(beside & {finding.ADAPTER, adapters.WEIGHTS}) if finding.ADAPTER in beside else []
         return [*chosen, main, *finding.shards(main, beside)]
     if finding.ADAPTER in there:
         raise finding.adapter_error(name)
