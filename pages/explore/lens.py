@@ -50,8 +50,8 @@ def pictures(subject: Subject) -> None:
         guarded()(draw_layers)(subject, asked)
     if not subject.checkpoint.is_own:
         show_info(
-            "Evidence, what a head takes from each key, and gradients need every weight by its role, which is known of "
-            "models that VizFormer computes itself. Use a bundled model for these."
+            "Evidence and gradients need every weight by its role, which is known of models that VizFormer computes itself. "
+            "Use a bundled model for these."
         )
         return
     for part in (draw_terms, draw_inputs, draw_in_python):

@@ -58,3 +58,22 @@ def test_code_of_a_kind_is_drawn_on_attention(
             loaded.module(loaded.tensor(loaded.encode(text)))
             maps = torch.stack([one[0] for one in loaded.module.maps]).detach().numpy()
             assert np.abs(drawn["weights"].reshape(maps.shape) - maps).max() < 1e-6
+
+
+def test_what_a_head_takes_from_each_key_stands_below_the_shares_of_heads(
+    open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "code_half.py"
+    file.write_text(f"{HEAD}def load():\n    return GPT().half(), Letters()\n", encoding="utf-8")
+    with named(monkeypatch, file):
+        app = open_app("pages/explore/lens.py", model="code/code_half", text="a cat sat")
+        assert not app.exception
+        assert not app.error, [one.value for one in app.error]  # (in half precision the sums are as near as it allows)
+        assert "Most of it comes from" in said(app)
+        run = named_code.checkpoint(ModelRef.parse("code/code_half"))
+        trace = run.recorded(run.tensor(run.encode("a cat sat")))
+        position, token = 8, int(run.trace("a cat sat").logits[8].argmax())
+        heads = trace.head_shares(position, token, "mean")
+        site, head = max(((s, h) for s in heads for h in range(4)), key=lambda one: abs(heads[one[0]][one[1]]))
+        top = trace.key_shares(site, head, position, token, "mean")
+        assert all(f'title="{key}: {share:+.4f}"'.replace("-", "−") in said(app) for key, share in enumerate(top.shares))

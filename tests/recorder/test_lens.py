@@ -10,6 +10,7 @@ from tests.recorder.hand_written import GPT, KINDS, Cached, ids
 from tests.recorder.tiny_types import TYPES, inputs, made
 from vizformer.errors import TraceError
 from vizformer.recorder import record
+from vizformer.recorder.head_writes import Out, writes_of, writes_of_keys
 
 
 @pytest.mark.parametrize("name", ["Separate", "Sdpa", "Loop"])
@@ -172,6 +173,39 @@ def test_shares_of_heads_are_z_times_their_rows_of_the_output_matrix():
             one = out[:, 4 * head : 4 * head + 4] @ trace[site].z(head)[4].double()
             share = float(((one - one.mean()) / deviation * gamma) @ row)
             assert found[site][head] == pytest.approx(share, abs=1e-4)
+
+
+def test_shares_of_keys_are_weights_times_values_times_the_output_matrix():
+    model = GPT()
+    trace = vf.record(model, ids(2)).of_item(1)
+    x = trace.residual("h.1")[4].double()
+    deviation = (x.var(correction=0) + model.ln_f.eps).sqrt()
+    row, gamma = model.lm_head.weight.detach().double()[11], model.ln_f.weight.detach().double()
+    for layer, site in enumerate(trace.sites):
+        for head in range(4):
+            found = trace.key_shares(site, head, 4, 11)
+            weights, values = trace[site].pattern(head)[4].double(), trace[site].v[head].double()
+            out = model.h[layer].attn.wo.weight.detach().double()[:, 4 * head : 4 * head + 4]
+            vectors = weights[:, None] * values @ out.T
+            expected = ((vectors - vectors.mean(1, keepdim=True)) / deviation * gamma) @ row
+            assert_close(torch.from_numpy(found.shares), expected, rtol=0, atol=1e-4)
+            assert_close(torch.from_numpy(found.weights), weights, rtol=0, atol=0)
+            assert_close(torch.from_numpy(found.lengths), vectors.norm(dim=1), rtol=0, atol=1e-5)
+            assert found.shares.sum() == pytest.approx(trace.head_shares(4, 11)[site][head], abs=1e-4)
+    with pytest.raises(TraceError, match="no head 9"):
+        trace.key_shares(trace.sites[0], 9, 4, 11)
+
+
+def test_more_keys_than_queries_go_through_in_several_turns():
+    torch.manual_seed(0)
+    layer = nn.TransformerDecoderLayer(16, 4, 24, batch_first=True, norm_first=True)
+    model = nn.TransformerDecoder(layer, 2).eval()
+    trace = vf.record(model, torch.randn(1, 3, 16), torch.randn(1, 7, 16))
+    site = trace["layers.1.multihead_attn"]
+    vectors = writes_of_keys(Out(trace, writes_of(trace), site), site, 2, 1)
+    out = model.layers[1].multihead_attn.out_proj.weight.detach()[:, 8:12]
+    assert vectors.shape == (7, 16)
+    assert_close(vectors, site.pattern(2)[1][:, None] * site.v[2] @ out.T, rtol=0, atol=1e-5)
 
 
 def test_heads_behind_whose_sum_a_norm_stands_have_no_share():

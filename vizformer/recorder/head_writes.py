@@ -5,6 +5,7 @@
 The last line is tried; where it does not hold (a norm stands between), no head has a share of its own.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,30 +114,67 @@ def writes_of(trace: "RecordedTrace") -> WritesRecorder:
     return recorder
 
 
-def writes_of_heads(trace: "RecordedTrace", recorder: WritesRecorder, attention: "RecordedAttention") -> Tensor | None:
-    """[heads, n, d_model]: what each head brings; None where heads are separate modules, or do not sum to the whole."""
-    call = attention.steps[0][0]
-    found = recorder.brought(call)
-    if len(attention.steps) > 1 or len(attention.steps[0]) > 1 or found is None or call.z is None:
-        return None
-    tail, shape, whole = found
-    z = call.z
+class Out:
+    """The calls between the z of an attention call and the sum, as a map of rows that are given for some heads."""
 
-    def out(heads: list[int]) -> Tensor | None:
-        given = z.new_zeros(shape)
-        turned = given if call.layout is None else call.layout.of_z(given)
-        for head in heads:
-            at = attention._where[head][1]
-            turned[tuple(np.unravel_index(at, call.lead)) if call.lead else ...] = z[at]
+    def __init__(self, trace: "RecordedTrace", recorder: WritesRecorder, attention: "RecordedAttention") -> None:
+        self._trace, self._attention = trace, attention
+        self.call = attention.steps[0][0]
+        alone = len(attention.steps) == 1 and len(attention.steps[0]) == 1 and self.call.z is not None
+        self._found = recorder.brought(self.call) if alone else None
+        self._nothing = self._out({})
+
+    def _out(self, rows: Mapping[int, Tensor]) -> Tensor | None:
+        """[n_q, d_model]: what z with these rows [n_q, d_value] of some heads becomes, with 0 in all others."""
+        if self._found is None or self.call.z is None:
+            return None
+        tail, shape, _ = self._found
+        given = self.call.z.new_zeros(shape)
+        turned = given if self.call.layout is None else self.call.layout.of_z(given)
+        for head, own in rows.items():
+            at = self._attention._where[head][1]
+            turned[tuple(np.unravel_index(at, self.call.lead)) if self.call.lead else ...] = own
         made = tail.replay(given, 0)
-        return None if made is None else trace.rows_like(made, call)
+        return None if made is None else self._trace.rows_like(made, self.call)
 
-    nothing = out([])
-    parts = [out([head]) for head in range(attention.n_heads)]
-    if nothing is None or any(one is None for one in parts):
-        return None
-    writes = torch.stack([one - nothing for one in parts if one is not None])
-    every = trace.rows_like(whole, call)
-    size = max(1e-3, float(every.abs().max()))
-    limit = EXACT.get(every.dtype, 1e-4) * size
-    return writes if float((writes.sum(0) + nothing - every).abs().max()) <= limit else None
+    def brings(self, head: int, rows: Tensor) -> Tensor | None:
+        """[n_q, d_model]: the same of one head, without what is there for no rows at all."""
+        made = self._out({head: rows})
+        return None if made is None or self._nothing is None else made - self._nothing
+
+    def is_all(self, writes: Tensor) -> bool:
+        """Whether what the heads bring [heads, n, d_model] sums to what the attention adds."""
+        if self._found is None or self._nothing is None:
+            return False
+        every = self._trace.rows_like(self._found[2], self.call)
+        return _same(writes.sum(0) + self._nothing, every)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    limit = EXACT.get(other.dtype, 1e-4) * max(1e-3, float(other.abs().max()))
+    return float((one - other).abs().max()) <= limit
+
+
+def writes_of_heads(out: Out, attention: "RecordedAttention") -> Tensor | None:
+    """[heads, n, d_model]: what each head brings; None where heads are separate modules, or do not sum to the whole."""
+    parts = [out.brings(head, attention.z(head)) for head in range(attention.n_heads)]
+    found = [one for one in parts if one is not None]
+    writes = torch.stack(found) if len(found) == len(parts) else None
+    return writes if writes is not None and out.is_all(writes) else None
+
+
+def writes_of_keys(out: Out, attention: "RecordedAttention", head: int, query: int) -> Tensor | None:
+    """[n_k, d_model]: what a head brings to the row of a query from each key, a_j v_j through the same calls.
+
+    The rows of as many keys as there are queries go through them at once, each in the row of another query; None where they
+    do not sum to what the head brings to this one.
+    """
+    rows = (attention.pattern(head)[query][:, None] * attention.v[head]).to(attention.z(head))
+    parts = []
+    for some in torch.split(rows, out.call.n_q):
+        made = out.brings(head, torch.nn.functional.pad(some, (0, 0, 0, out.call.n_q - len(some))))
+        if made is None:
+            return None
+        parts.append(made[: len(some)])
+    whole, writes = out.brings(head, attention.z(head)), torch.cat(parts)
+    return writes if whole is not None and _same(writes.sum(0), whole[query]) else None

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
 
 from vizformer.errors import TraceError
@@ -17,7 +18,7 @@ from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
-from vizformer.recorder.head_writes import writes_of, writes_of_heads
+from vizformer.recorder.head_writes import Out, writes_of, writes_of_heads, writes_of_keys
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
 from vizformer.recorder.recorder import Point
@@ -239,6 +240,14 @@ def _off(call: Call, weights: Tensor) -> float:
     if not bool(there.any()):
         return 0.0
     return float((again - z)[there].abs().max()) / max(1e-3, float(z[there].abs().max()))
+
+
+class KeyShares(NamedTuple):
+    """Of a head at one row, key by key: the share of a logit, the weight, and the length of what arrives."""
+
+    shares: Float[ndarray, " n_k"]
+    weights: Float[ndarray, " n_k"]
+    lengths: Float[ndarray, " n_k"]
 
 
 @dataclass(eq=False, repr=False)
@@ -500,9 +509,28 @@ class RecordedTrace:
         for attention in self.attention:
             if attention.stack != stack:
                 continue
-            writes = writes_of_heads(self, recorder, attention)
+            writes = writes_of_heads(Out(self, recorder, attention), attention)
             found[attention.site] = None if writes is None else tuple((writes[:, position].double() @ g).tolist())
         return found
+
+    def key_shares(
+        self, site: str, head: int, position: int, token: int, against: int | Literal["mean"] | None = None
+    ) -> KeyShares:
+        """What a head's part in `logit_shares` is made of, key by key; the model runs once more.
+
+        Raises:
+            TraceError: what `head_shares` raises; no such site or head; heads that have no part of their own, or one that is
+                no sum over its keys.
+        """
+        _, g, _ = self._shares(position, token, against)
+        attention = self[site]
+        attention.check(head)
+        writes = writes_of_keys(Out(self, writes_of(self), attention), attention, head, position)
+        if writes is None:
+            raise TraceError("What head {head} at {site} brings is no sum over its keys.", head=head, site=site)
+        rows = writes.double()
+        weights = attention.pattern(head)[position].double()
+        return KeyShares((rows @ g).numpy(), weights.numpy(), rows.norm(dim=1).numpy())
 
     def rows_like(self, x: Tensor, call: Call) -> Tensor:
         """The rows of the text in a tensor that has the shape of the stream at a call."""

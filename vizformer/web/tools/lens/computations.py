@@ -11,6 +11,7 @@ from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
+from vizformer.recorder.recorded_trace import KeyShares
 from vizformer.recorder.shares import LogitShares
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -53,6 +54,20 @@ def head_shares(subject: Subject, position: int, token: int, against: Against) -
     """Of a recorded model what every head adds to a logit, by its modules' names; None where heads have no share."""
     run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
     return run.head_shares(position, token, against)
+
+
+@cached
+def recorded_keys(subject: Subject, position: int, token: int, against: Against, site: str, head: int) -> KeyShares:
+    """Of a recorded model what a head, by its module's name, takes from each key."""
+    run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
+    return run.key_shares(site, head, position, token, against)
+
+
+@cached
+def places(subject: Subject) -> dict[str, str]:
+    """Of a recorded model the names of the modules that attend -> those of the pages."""
+    found = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
+    return dict(zip((one.site for one in found.attention), subject.trace.sites, strict=True))
 
 
 @cached

@@ -5,12 +5,14 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.explain import Proof
-from vizformer.explain.step import TOLERANCE
+from vizformer.explain.step import limit
 from vizformer.messages import N_
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computations
+from vizformer.web.tools.lens.terms import draw_keys
 from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import chart, proof_badge
+from vizformer.web.widgets.choices import box
 from vizformer.web.words.i18n import _, show_note
 
 HEADS = 12
@@ -28,9 +30,10 @@ def draw_layer_shares(subject: Subject, asked: Asked) -> None:
         "makes after its last block. What is not linear in these is held as it was: the number by which a norm divides, the "
         "ratio by which an activation bends. Shares of a sum are no effects."
     )
-    size = max(1.0, float(np.abs(values).sum()))
-    holds = found.error <= TOLERANCE * size
-    proof_badge.show(Proof(N_("the model's own logit"), found.error, holds, direct=True), edited=bool(subject.edited))
+    dtype = subject.checkpoint.dtype
+    holds = bool(found.error <= limit(np.array([np.abs(values).sum()]), dtype)[0])
+    proof = Proof(N_("the model's own logit"), found.error, holds, direct=True, precision=str(dtype)[6:])
+    proof_badge.show(proof, edited=bool(subject.edited))
     _draw_heads(subject, asked)
 
 
@@ -50,3 +53,19 @@ def _draw_heads(subject: Subject, asked: Asked) -> None:
         most = sorted(shares, key=lambda one: -abs(one[2]))[:HEADS]
         names = [_("{site}, head {head}", site=site, head=head) for site, head, _value in most]
         chart.show(figures.logit_terms(names, np.array([value for *_names, value in most])), key="lens.head_shares")
+        _draw_one(subject, asked, most, names)
+
+
+def _draw_one(subject: Subject, asked: Asked, most: list[tuple[str, int, float]], names: list[str]) -> None:
+    """One of these heads, key by key; where none was chosen the first."""
+    places = computations.places(subject)
+    parts = {f"{places[site]}.{head}": (site, head) for site, head, _value in most}
+    first = next(iter(parts))
+    said = {
+        "": _("the head that adds or takes off most: {name}", name=names[0]),
+        **dict(zip(parts, names, strict=True)),
+    }
+    st.subheader(_("One part"), anchor=False)
+    site, head = parts[box(_("Head"), "lens.part", said, width="stretch") or first]
+    found = computations.recorded_keys(subject, asked.position, asked.token, asked.against, site, head)
+    draw_keys(subject, asked, places[site], head, found)

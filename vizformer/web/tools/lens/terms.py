@@ -8,6 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import Kind, LogitAttribution, Term, site_name
 from vizformer.components import tinted_text
+from vizformer.recorder.recorded_trace import KeyShares
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
@@ -80,7 +81,13 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
     shares, weights, lengths = computations.keys(
         subject, asked.position, asked.token, asked.against, term.place, term.head or 0
     )
-    stack = "encoder" if term.place.endswith("cross") else term.place.split(".")[0]
+    draw_keys(subject, asked, term.place, term.head or 0, KeyShares(shares, weights, lengths))
+
+
+def draw_keys(subject: Subject, asked: Asked, site: str, head: int, found: KeyShares) -> None:
+    """What a head takes from each key, tinted in the text and as a table, and the way to its map."""
+    shares, weights, lengths = found
+    stack = "encoder" if site.endswith("cross") else site.split(".")[0]
     tokens = subject.trace.tokens[stack]
     top = int(np.abs(shares).argmax())
     show_markdown(
@@ -107,10 +114,11 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
                 "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight on "
                 "a short value brings little. The share is the product of that vector with the direction of the answer."
             )
-    there = "→ " + _("Layer {layer}, head {head} on the page Attention", layer=term.layer, head=term.head)
+    layer = int(site.split(".")[1])
+    there = "→ " + _("Layer {layer}, head {head} on the page Attention", layer=layer, head=head)
     if presses.button(there, type="tertiary", key="lens.head"):
-        kind = "cross" if term.place.endswith("cross") else stack
-        state.update(kind=kind, layer=term.layer, head=term.head, query=asked.position, picture="map")
+        kind = "cross" if site.endswith("cross") else stack
+        state.update(kind=kind, layer=layer, head=head, query=asked.position, picture="map")
         st.switch_page(sitemap.ATTENTION.file)
 
 
