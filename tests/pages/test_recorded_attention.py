@@ -76,4 +76,6 @@ def test_what_a_head_takes_from_each_key_stands_below_the_shares_of_heads(
         heads = trace.head_shares(position, token, "mean")
         site, head = max(((s, h) for s in heads for h in range(4)), key=lambda one: abs(heads[one[0]][one[1]]))
         top = trace.key_shares(site, head, position, token, "mean")
-        assert all(f'title="{key}: {share:+.4f}"'.replace("-", "−") in said(app) for key, share in enumerate(top.shares))
+        assert all(
+            f'title="{key}: {share:+.4f}"'.replace("-", "−") in said(app) for key, share in enumerate(top.shares)
+        )

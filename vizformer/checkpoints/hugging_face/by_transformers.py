@@ -189,7 +189,7 @@ def _recorded(raw: Mapping[str, Any], class_name: str, refused: NotOursError | N
 
 def _fate(name: str, stored: Stored, aside: Message | None) -> TensorFate:
     fate: Fate = "used" if aside is None else "unused"
-    return TensorFate(name, stored.file, stored.shape, stored.dtype, fate, note=aside)
+    return TensorFate(name, stored.file, stored.shape, stored.dtype, fate, note=aside, reordered=stored.copied)
 
 
 _PARTS = {
