@@ -46,7 +46,7 @@ def test_the_example_of_the_documents_is_a_model_whose_own_code_runs(tmp_path):
     assert isinstance(made, RecordedCheckpoint)
     assert (made.name, made.shape.decoder_heads, made.shape.vocab_size) == ("my_model", (4, 4, 4), 256)
     trace = made.trace("A bird sings.")
-    assert [token.text for token in trace.tokens["decoder"]] == list("A bird sings.")
+    assert [token.text for token in trace.tokens["decoder"]] == list("A␣bird␣sings.")
     ids = torch.tensor([list(b"A bird sings.")])
     with torch.no_grad():
         assert torch.allclose(trace.logits, made.module(ids)[0], atol=1e-6)
