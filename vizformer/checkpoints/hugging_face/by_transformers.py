@@ -104,9 +104,7 @@ def examine(folder: Folder, raw: Mapping[str, Any], refused: NotOursError | None
             fields=", ".join(map(shown, passed_over)),
         )
     ours = BY_TYPE.get(str(raw["model_type"]))
-    vocabularies = read_vocabularies(
-        folder, by_class_alone if ours is None else ours.tokenizer, weights.longest_side
-    )
+    vocabularies = read_vocabularies(folder, by_class_alone if ours is None else ours.tokenizer, weights.longest_side)
     tensors, aside, beside = _of_the_model(weights, class_name, has_head, str(whole["model_type"]))
     with _lock, _quietly():
         config = _config(str(raw["model_type"]), said.fields)

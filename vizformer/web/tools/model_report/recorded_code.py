@@ -56,8 +56,8 @@ def part_of(parameter: str) -> str:
 
     >>> part_of("transformer.wte.weight"), part_of("transformer.h.11.attn.c_attn.bias"), part_of("scale")
     ('transformer.wte', 'transformer.h.*.attn', 'scale')
-    >>> part_of("encoder.block.0.layer.1.DenseReluDense.wi.weight")
-    'encoder.block.*.layer.*.DenseReluDense'
+    >>> part_of("encoder.block.0.layer.1.DenseReluDense.wi.weight"), part_of("blocks.0.mlp.2.weight")
+    ('encoder.block.*.layer.*.DenseReluDense', 'blocks.*.mlp')
     """
     path = ["*" if name.isdigit() else name for name in parameter.split(".")]
     modules, numbered = path[:-1] or path, False
@@ -65,7 +65,7 @@ def part_of(parameter: str) -> str:
         if numbered and name != "*" and modules[end : end + 1] != ["*"]:
             return ".".join(modules[:end])
         numbered |= name == "*"
-    return ".".join(modules)
+    return ".".join(modules).removesuffix(".*")
 
 
 def example(title: str, model: ModelRef) -> None:
@@ -87,7 +87,7 @@ def draw_summary(model: ModelRef) -> None:
         st.metric(_("Weights in memory"), size(sum(one.nbytes for one in tensors)), width="content")
     depth = " + ".join(str(n) for n in (shape.n_encoder_layers, shape.n_decoder_layers) if n)
     facts = [
-        (_("Class"), type(loaded.module).__name__),
+        (_("Python class"), type(loaded.module).__name__),
         (_("Architecture"), translate(ARCHITECTURES[shape.architecture])),
         (
             _("Computed by"),
