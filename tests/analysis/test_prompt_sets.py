@@ -164,10 +164,12 @@ def test_the_runs_of_one_prompt_at_a_time_are_kept(stories, monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(type(stories), "trace", traced)
-    found = over_prompts(stories, PromptSet("whose", ROWS * 5), "attribution")
-    assert len(found.rows) == 15
-    assert len(most) == 30
-    assert max(most) <= 6  # two of the first, of the one that is measured, and of the one that is read
+    for measure, each in (("attribution", 1), ("patching", 3)):  # runs of a row: both prompts, and one with outputs
+        runs.clear(), most.clear()
+        found = over_prompts(stories, PromptSet("whose", ROWS * 5), measure)
+        assert len(found.rows) == 15
+        assert len(most) == 15 * each
+        assert max(most) <= 3 * each  # of the first row, of the one that is measured, and of the one that is read
 
 
 def test_work_on_a_set_is_heard_of_and_ended_at_each_prompt(stories) -> None:

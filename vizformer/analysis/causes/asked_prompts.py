@@ -1,7 +1,8 @@
 """What a model makes of the rows of a set of prompts: runs, and the tokens with which the answers begin."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
 from vizformer.analysis.causes.prompt_pairs import PromptPair, log_odds
 from vizformer.analysis.causes.prompt_sets import LEAST, PromptRow, PromptSet
@@ -18,9 +19,9 @@ class Asked:
     """A row as a model reads it."""
 
     number: int  # of the row, from 0
-    # clean, corrupted: the runs; the second is None where the row has none
+    # clean, corrupted: the runs; the second is made when it is asked for, and None where the row has none
     clean: Trace
-    corrupted: Trace | None
+    corrupted: Callable[[], Trace] | None
     row: int  # of the output
     # answer, wrong: token ids; without a wrong answer all other tokens are
     answer: tuple[int, ...]
@@ -35,11 +36,11 @@ class Asked:
         """The two runs.
 
         Raises:
-            TraceError: the row has no corrupted prompt, or see `PromptPair`.
+            TraceError: the row has no corrupted prompt, or it has too many tokens; or see `PromptPair`.
         """
         if self.corrupted is None:
             raise TraceError("This row has no corrupted prompt: fill its column corrupted.")
-        return PromptPair(self.clean, self.corrupted, self.row, self.answer, self.wrong)
+        return PromptPair(self.clean, self.corrupted(), self.row, self.answer, self.wrong)
 
 
 def ask(checkpoint: AnyCheckpoint, row: PromptRow, number: int = 0) -> Asked:
@@ -63,7 +64,7 @@ def ask(checkpoint: AnyCheckpoint, row: PromptRow, number: int = 0) -> Asked:
     answer = answer or (int(clean.logits[at].argmax()),)
     if set(answer) & set(wrong):
         raise TraceError("The answer and the wrong answer begin with the same token.")
-    corrupted = _run(checkpoint, row.corrupted, row) if row.corrupted else None
+    corrupted = cache(partial(_run, checkpoint, row.corrupted, row)) if row.corrupted else None
     return Asked(number, clean, corrupted, at, answer, wrong)
 
 
