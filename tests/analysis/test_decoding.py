@@ -12,9 +12,9 @@ from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.costs.generation_cost import generation_costs
 from vizformer.analysis.decoding.read_back import all_read_back, back_probability, goes_both_ways
-from vizformer.analysis.decoding.ways import beams, cache_difference, first_token, growth, written, written_from
+from vizformer.analysis.decoding.ways import beams, cache_difference, first_token, growth, written
 from vizformer.errors import TraceError
-from vizformer.generation import Sampling, leading_candidates, length_penalty
+from vizformer.generation import Sampling, length_penalty
 
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
 
@@ -57,12 +57,7 @@ def test_the_same_text_has_one_probability_and_one_score_however_it_was_found(na
     checkpoint = load(name)
     cold = written(checkpoint, TEXTS[name], 12, Sampling(temperature=0.05, seed=1))
     greedy = written(checkpoint, TEXTS[name], 12)
-    ways = [
-        written_from(checkpoint, TEXTS[name], leading_candidates(checkpoint.stream(TEXTS[name], max_new=12))),
-        *beams(checkpoint, TEXTS[name], 12, 1, 0.6),
-        *beams(checkpoint, TEXTS[name], 12, 4, 0.6),
-        cold,
-    ]
+    ways = [*beams(checkpoint, TEXTS[name], 12, 1, 0.6), *beams(checkpoint, TEXTS[name], 12, 4, 0.6), cold]
     same = [way for way in ways if (way.text, way.length) == (greedy.text, greedy.length)]
     assert len(same) >= 2
     assert {(way.log_probability, way.score(0.6)) for way in same} == {(greedy.log_probability, greedy.score(0.6))}

@@ -1,7 +1,8 @@
 """One prompt, several ways of decoding: the text that each writes, and its probability under the model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.costs.generation_cost import text_costs
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.config import ModelConfig
-from vizformer.generation import GREEDY, Candidates, Sampling, length_penalty, next_token
+from vizformer.generation import GREEDY, Sampling, length_penalty, next_token
 from vizformer.text import Token
 
 
@@ -32,27 +33,41 @@ class Written:
         return self.log_probability / length_penalty(self.length, alpha)
 
 
-def written(checkpoint: AnyCheckpoint, text: str, max_new: int, sampling: Sampling = GREEDY) -> Written:
-    """What one way of choosing writes."""
+Score = Callable[[tuple[int, ...], bool], Written]
+"""What is thought of a text, by its tokens, and whether it has come to its end."""
+
+
+def written(
+    checkpoint: AnyCheckpoint, text: str, max_new: int, sampling: Sampling = GREEDY, score: Score | None = None
+) -> Written:
+    """What one way of choosing writes; `score`: what else makes of its tokens what `scored` makes."""
     steps = list(checkpoint.stream(text, sampling=sampling, max_new=max_new))
-    return _scored(checkpoint, text, [step.id for step in steps], steps[-1].end == "eos")
+    return (score or partial(scored, checkpoint, text))(tuple(step.id for step in steps), steps[-1].end == "eos")
 
 
-def written_from(checkpoint: AnyCheckpoint, text: str, found: Candidates) -> Written:
-    """The same of a text that has been written already."""
-    return _scored(checkpoint, text, found.ids, found.end == "eos")
-
-
-def beams(checkpoint: AnyCheckpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
-    """What beam search finds, best first."""
-    end = checkpoint.shape.eos_id
+def beams(
+    checkpoint: AnyCheckpoint, text: str, max_new: int, width: int, alpha: float, score: Score | None = None
+) -> list[Written]:
+    """What beam search finds, best first; `score` as in `written`."""
+    end, score = checkpoint.shape.eos_id, score or partial(scored, checkpoint, text)
     found = checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
-    return [_scored(checkpoint, text, one.ids, one.ids[-1:] == (end,)) for __, one in found]
+    return [score(one.ids, one.ids[-1:] == (end,)) for __, one in found]
 
 
-def _scored(checkpoint: AnyCheckpoint, text: str, ids: Sequence[int], ended: bool) -> Written:
-    """A text with its probability, read off one forward over it: however it was found, the same text has the same one."""
-    log_p = _next_logits(checkpoint, text, ids).log_softmax(-1)
+def scored(
+    checkpoint: AnyCheckpoint,
+    text: str,
+    ids: Sequence[int],
+    ended: bool,
+    logits: Float[Tensor, "new vocab_size"] | None = None,
+) -> Written:
+    """A text with its probability, read off one forward over it: however it was found, the same text has the same one.
+
+    Args:
+        logits: from which its tokens are chosen, where that forward has been done.
+    """
+    found = _next_logits(checkpoint, text, ids) if logits is None else logits.double().cpu()
+    log_p = found.log_softmax(-1)
     total = float(log_p[torch.arange(len(ids)), torch.tensor(ids)].sum())
     return Written(checkpoint.tokenizer.decode(list(ids)).strip(), len(ids), total, ended)
 

@@ -1,5 +1,7 @@
 """The laboratory Ways of choosing: greedy, beam search and sampling on one prompt, and the temperature."""
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 from torch import Tensor
@@ -12,7 +14,7 @@ from vizformer.explain import latex
 from vizformer.generation import Sampling
 from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.lessons.decoding.writing import MOST_NEW, greedy, say_unless_writes, writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
@@ -26,18 +28,33 @@ FAR = 5.0  # times as probable as the next token: from there on a higher tempera
 
 
 @cached
-def sampled(subject: Subject, temperature: float, seed: int) -> Written:
-    return ways.written(subject.checkpoint, subject.text, MOST_NEW, Sampling(temperature=temperature, seed=seed))
+def scored(subject: Subject, ids: tuple[int, ...], ended: bool) -> Written:
+    """Several ways find the same text, and of the page's own translation the trace has the logits."""
+    is_own = subject.writes_its_target and ids == generated(subject).ids[: len(ids)]
+    logits = first_rows(subject, len(ids)) if is_own else None
+    return ways.scored(subject.checkpoint, subject.text, ids, ended, logits)
+
+
+def first_rows(subject: Subject, count: int) -> Tensor:
+    """The logits, [count, vocab_size], from which the first tokens of the page's own translation are chosen."""
+    begin = len(subject.shape.start_ids) - 1
+    return subject.trace.logits[begin : begin + count]
 
 
 @cached
+def sampled(subject: Subject, temperature: float, seed: int) -> Written:
+    sampling = Sampling(temperature=temperature, seed=seed)
+    return ways.written(subject.checkpoint, subject.text, MOST_NEW, sampling, partial(scored, subject))
+
+
 def written_greedily(subject: Subject) -> Written:
-    return ways.written_from(subject.checkpoint, subject.text, greedy(subject))
+    found = greedy(subject)
+    return scored(subject, tuple(found.ids), found.end == "eos")
 
 
 @cached
 def beams(subject: Subject, width: int, alpha: float) -> list[Written]:
-    return ways.beams(subject.checkpoint, subject.text, MOST_NEW, width, alpha)
+    return ways.beams(subject.checkpoint, subject.text, MOST_NEW, width, alpha, partial(scored, subject))
 
 
 @cached
@@ -47,6 +64,8 @@ def way_back(subject: Subject, translation: str) -> float:
 
 @cached
 def first_distribution(subject: Subject) -> Tensor:
+    if subject.writes_its_target:
+        return first_rows(subject, 1)[0].float().softmax(-1)
     return ways.first_distribution(subject.checkpoint, subject.text)
 
 
