@@ -3,8 +3,9 @@
 import ast
 import builtins
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pprint import pformat
 from typing import Any
 
@@ -84,9 +85,9 @@ def _light(name: str, tensor: Tensor) -> Tensor:
 
 def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
     """Code with its imports, and with those of the known names that it reads before it sets them."""
-    names = _free(code, known)
+    names = _free(code, frozenset(known))
     lines = {name: _written(name, known[name]) for name in names if name in known}
-    used = {*names, *_free("\n".join(lines.values()))}
+    used = {*names, *(module for value in lines.values() for module in _used(value))}
     return Snippet(
         "\n".join(line for name, line in _MODULES.items() if name in used),
         "\n".join(f"{name} = {value}" for name, value in lines.items()),
@@ -95,12 +96,20 @@ def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
     )
 
 
-def _free(code: str, known: Collection[str] = ()) -> list[str]:
+def _used(value: str) -> tuple[str, ...]:
+    """The modules that a value needs as `_written`; one of many numbers is looked through without being parsed."""
+    if not value.startswith("torch."):
+        return _free(value)
+    return ("torch", "math") if "math." in value else ("torch",)
+
+
+@lru_cache(maxsize=1024)
+def _free(code: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The names that the code reads before it has set them, in the order of their use.
 
     Those of Python itself are left out, but for the ones that are `known` to stand for something else here (an id).
     """
-    bound, found = set(dir(builtins)) - set(known), dict[str, None]()
+    bound, found = set(dir(builtins)) - known, dict[str, None]()
     with _PARSING:
         parsed = ast.parse(code)
     for statement in parsed.body:
@@ -121,7 +130,7 @@ def _free(code: str, known: Collection[str] = ()) -> list[str]:
         )
         found |= dict.fromkeys(node.id for node in read if node.id not in bound | inside)
         bound |= {node.id for node in named if isinstance(node.ctx, ast.Store)} - inside
-    return list(found)
+    return tuple(found)
 
 
 def _written(name: str, value: Given) -> str:

@@ -5,6 +5,7 @@ turning of RoPE are not.  Cells that a mask blocks count too: they are computed 
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Int
@@ -135,8 +136,12 @@ class TextCosts:
         return cached, uncached, int(self.cached[: step + 1, 0].sum()) / cached
 
 
+@lru_cache(maxsize=64)
 def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> TextCosts:
-    """The costs of `steps` new tokens after `start` positions; see `generation_costs`."""
+    """The costs of `steps` new tokens after `start` positions; see `generation_costs`.
+
+    Of texts of the same lengths they are the same arrays, which nobody may change.
+    """
     lengths = range(start, start + steps)
     cached, uncached = (
         np.array([cost.parts for cost in generation_costs(config, start, steps, memory, cached=kept)], np.int64)
