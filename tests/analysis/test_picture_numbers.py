@@ -97,7 +97,7 @@ def test_a_head_that_rests_is_found_and_so_is_one_whose_tokens_rest_on_themselve
         for one in lane.attention:
             assert list(one.rests) == [find_rest(weights, one.reasons) for weights in one.weights]  # (none on itself)
     assert any(rest is not None and rest.key == 0 for rest in found.lanes[0].attention[0].rests)
-    weights, free = np.eye(4, dtype=np.float32), np.zeros((4, 4), np.uint8)
-    assert picture_numbers._rest("encoder", weights, free) == Rest(picture_numbers.ITSELF, 1.0)
-    assert picture_numbers._rest("cross", weights, free) is None
-    assert picture_numbers._rest("encoder", np.full((4, 4), 0.25, np.float32), free) is None
+    free, even = np.zeros((4, 4), np.uint8), np.full((4, 4), 0.25, np.float32)
+    maps = np.stack([np.eye(4, dtype=np.float32), even])
+    assert picture_numbers._rests("encoder", maps, free) == (Rest(picture_numbers.ITSELF, 1.0), None)
+    assert picture_numbers._rests("cross", maps, free) == (None, None)

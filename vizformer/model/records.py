@@ -99,6 +99,17 @@ class AttentionRecord:
             scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
         return weights_of(scores, None if self.sinks is None else self.sinks[head])  # [n_q, n_k]
 
+    def all_scores(self) -> Float[Tensor, "n_heads n_q n_k"]:
+        """`scores` of every head."""
+        return torch.stack([self.scores(head) for head in range(self.n_heads)])
+
+    def all_patterns(self, scores: Float[Tensor, "n_heads n_q n_k"] | None = None) -> Float[Tensor, "n_heads n_q n_k"]:
+        """`pattern` of every head; from `all_scores`, where they are there already."""
+        if not self.scored:
+            return torch.stack([self.pattern(head) for head in range(self.n_heads)])
+        scores = self.all_scores() if scores is None else scores
+        return weights_of(scores if self.bias is None else scores + self.bias, self.sinks)
+
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
         self.check(head)

@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from vizformer.analysis.attribution.predictions import Prediction, most_probable
 from vizformer.analysis.heads.maps import Kind, n_layers, site_name
-from vizformer.analysis.heads.resting import RESTS, ROWS, Rest, find_rest
+from vizformer.analysis.heads.resting import RESTS, ROWS, Rest, find_rests
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
@@ -161,35 +161,37 @@ def _drawn(tokens: Sequence[Token]) -> int:
 
 def _attention(record: AttentionRecord, kind: Kind, layer: int, n_q: int, n_k: int, *, every: bool) -> Attention:
     rows = record.of_queries(0, n_q)
-    maps = np.stack([rows.pattern(head)[:, :n_k].float().cpu().numpy() for head in range(rows.n_heads)])
+    every_score = rows.all_scores()
+    maps = rows.all_patterns(every_score)[:, :, :n_k].float().cpu().numpy()
     heads = apart(maps, len(maps) if every else HEADS)
-    scores = [rows.scores(head).float() for head in heads]
-    blocked = [rows.reason(head) for head in heads]
-    plain = all(torch.equal(rows.scores(head), rows.content_scores(head)) for head in heads)
-    totals = [one.masked_fill(why > 0, -torch.inf).logsumexp(1) for one, why in zip(scores, blocked, strict=True)]
+    scores = every_score[heads].float()
+    blocked = torch.stack([rows.reason(head) for head in heads])
+    reasons = blocked[0, :, :n_k].cpu().numpy()
     return Attention(
         kind,
         layer,
         tuple(heads),
         record.n_heads,
         record.scale,
-        plain,
+        rows.position_bias is None and rows.scoring.is_product,
         maps[heads],
-        torch.stack(scores)[:, :, :n_k].cpu().numpy(),
-        blocked[0][:, :n_k].cpu().numpy(),
-        torch.stack(totals).cpu().numpy(),
-        tuple(_rest(kind, maps[head], blocked[0][:, :n_k].cpu().numpy()) for head in heads),
+        scores[:, :, :n_k].cpu().numpy(),
+        reasons,
+        scores.masked_fill(blocked > 0, -torch.inf).logsumexp(2).cpu().numpy(),
+        _rests(kind, maps[heads], reasons),
     )
 
 
-def _rest(kind: Kind, weights: Float[ndarray, "n_q n_k"], reasons: UInt8[ndarray, "n_q n_k"]) -> Rest | None:
-    """`find_rest`; else whether the tokens that see several keys give themselves most, on average."""
-    choosing = (reasons == 0).sum(1) > 1
-    found = find_rest(weights, reasons)
-    if found is not None or kind == "cross" or choosing.sum() < ROWS:
-        return found
-    share = float(weights.diagonal()[choosing].mean())
-    return Rest(ITSELF, share) if share > RESTS else None
+def _rests(
+    kind: Kind, maps: Float[ndarray, "heads n_q n_k"], reasons: UInt8[ndarray, "n_q n_k"]
+) -> tuple[Rest | None, ...]:
+    """`find_rests`; else whether the tokens that see several keys give themselves most, on average."""
+    found, choosing = find_rests(maps, reasons), (reasons == 0).sum(1) > 1
+    if kind != "cross" and choosing.sum() >= ROWS:
+        shares = maps.diagonal(axis1=1, axis2=2)[:, choosing].mean(1)
+        own = [Rest(ITSELF, float(share)) if share > RESTS else None for share in shares]
+        found = [rest or itself for rest, itself in zip(found, own, strict=True)]
+    return tuple(found)
 
 
 def _look(lanes: Sequence[Lane], mask_id: int | None) -> Look:

@@ -109,11 +109,9 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
     if queries is not None:
         records = tuple(record.of_queries(0, queries) for record in records)
     with torch.inference_mode():
-        weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
-        scores = [
-            torch.stack([r.scores(h) for h in range(r.n_heads)]) if r.scored else torch.full_like(w, torch.nan)
-            for r, w in zip(records, weights, strict=True)
-        ]
+        known = [r.all_scores() if r.scored else None for r in records]
+        weights = [r.all_patterns(s) for r, s in zip(records, known, strict=True)]
+        scores = [torch.full_like(w, torch.nan) if s is None else s for s, w in zip(known, weights, strict=True)]
     return HeadMaps(
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),

@@ -32,14 +32,21 @@ def find_rest(weights: Float[ndarray, "n_q n_k"], reasons: UInt8[ndarray, "n_q n
     Args:
         reasons: Why a cell is masked, 0 where it is not.
     """
+    return find_rests(weights[None], reasons)[0]
+
+
+def find_rests(weights: Float[ndarray, "heads n_q n_k"], reasons: UInt8[ndarray, "n_q n_k"]) -> list[Rest | None]:
+    """`find_rest` of several heads with one mask."""
     seen = reasons == 0
     choosing = seen.sum(1) > 1
     if choosing.sum() < ROWS:
-        return None
-    shares = weights[choosing].mean(0)
+        return [None] * len(weights)
     even = (seen[choosing] / seen[choosing].sum(1, keepdims=True)).mean(0)
-    key = int(shares.argmax())
-    return Rest(key, float(shares[key])) if shares[key] > max(RESTS, 2 * even[key]) else None
+    found = []
+    for shares in weights[:, choosing].mean(1):
+        key = int(shares.argmax())
+        found.append(Rest(key, float(shares[key])) if shares[key] > max(RESTS, 2 * even[key]) else None)
+    return found
 
 
 def resting_head(trace: Trace, site: str, head: int) -> Rest | None:
