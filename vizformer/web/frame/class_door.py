@@ -11,7 +11,7 @@ from vizformer.web.frame import class_answers, class_rooms, classroom, inline_sc
 from vizformer.web.words.i18n import _, show_info, show_note, translate
 
 TRY_AGAIN = 5.0  # seconds
-_CODE, _WHOLE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "whole", "unknown", "points"))
+_CODE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "unknown", "points"))
 
 
 def leading() -> None:
@@ -57,10 +57,8 @@ def _take_over() -> None:
         st.rerun()
 
 
-@st.fragment
 def button() -> None:
-    if st.session_state.pop(_WHOLE, False):  # the whole page: it is to show what the teacher's does, or to point
-        st.rerun()
+    """The button; the whole page runs where it is pressed, since a part that runs alone would cost each run of it more."""
     opened = st.popover(_("Class"), key="class", on_change="rerun")
     if not opened.open:
         return
@@ -94,7 +92,7 @@ def _door() -> None:
     show_note("As a teacher: whoever joins sees what you look at, move by move.")
     if presses.button(_("Start a class"), key="class.start", type="primary"):
         if (refused := classroom.start()) is None:
-            st.rerun()  # the whole page: its questions can be asked to the class from now on
+            st.rerun()  # its questions can be asked to the class from now on
         st.warning(translate(refused))
     st.divider()
     label = _("As a student: the code of the class")
@@ -104,13 +102,10 @@ def _door() -> None:
 
 
 def _point() -> None:
-    """Shows or hides the pointer; the whole page runs, since the browser is told there."""
     classroom.show_pointer(st.session_state[_POINTS])
-    st.session_state[_WHOLE] = True
 
 
 def _typed() -> None:
     """A typed code is used once: else the student would join again with every run."""
     code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
-    st.session_state[_WHOLE] = joined = bool(code) and classroom.join(code)
-    st.session_state[_UNKNOWN] = not joined
+    st.session_state[_UNKNOWN] = not (code and classroom.join(code))

@@ -13,7 +13,6 @@ WIDTH = 304  # px of the code
 MOST_IN_A_CODE = 800  # characters of a link up to which a QR code can be read from the last row of a classroom
 
 
-@st.fragment
 def button() -> None:
     """The button; the link is written once it is pressed, as the view is then."""
     opened = st.popover(_("Share"), key="share", on_change="rerun")
