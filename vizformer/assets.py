@@ -1,10 +1,12 @@
 """Where the files that travel with the code are: beside the package in a checkout, inside it in a wheel."""
 
+from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 
 
+@cache
 def app_root() -> Path:
     """The folder that holds app.py, pages/ and assets/."""
     packaged = _PACKAGE / "_app"
@@ -16,6 +18,7 @@ def asset(*parts: str) -> Path:
     return app_root().joinpath("assets", *parts)
 
 
+@cache
 def bundled_models() -> tuple[str, ...]:
     """The names of the models that come with VizFormer; those whose weights were set by hand come last."""
     models = asset("models")

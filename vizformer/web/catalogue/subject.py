@@ -75,7 +75,7 @@ class Subject:
 
     @property
     def unedited(self) -> "Subject":
-        return replace(self, edited="")
+        return replace(self, edited="") if self.edited else self
 
     @property
     def is_cut_off(self) -> bool:

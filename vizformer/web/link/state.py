@@ -65,7 +65,7 @@ class _Memory:
     @property
     def linked(self) -> View:
         """The view without what a page has suggested: what the link says."""
-        return replace(self.view, **self.suggested)
+        return replace(self.view, **self.suggested) if self.suggested else self.view
 
     def show(self, view: View, said: Collection[str]) -> None:
         self.view, self.suggested, self.said = view, {}, frozenset(said)
