@@ -7,9 +7,11 @@ from streamlit.runtime.context import ContextProxy
 
 from tests.bundled import load
 from tests.pages.conftest import Open
+from vizformer.analysis.decoding.ways import first_distribution, scored
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import leading_candidates, streaming
 from vizformer.web.catalogue.subject import Subject, generated, written
+from vizformer.web.lessons.decoding import ways
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.generation import computations
@@ -108,3 +110,18 @@ def test_the_greedy_text_of_the_generation_page_is_the_target_that_was_written_f
     drawn = computations.text(subject, Settings(strategy="sampling", new=60), "")
     assert len(asked) == 2
     assert drawn.trace is not subject.trace
+
+
+def test_a_text_that_several_ways_find_is_scored_once_and_the_page_s_own_out_of_its_trace(monkeypatch) -> None:
+    traced, trace = list[object](), Checkpoint.trace
+    monkeypatch.setattr(Checkpoint, "trace", lambda *args, **rest: traced.append(rest) or trace(*args, **rest))
+    subject = Subject(ModelRef("bundled", "zh-en"), "他们昨天去公园。", "")
+    greedy, [beam] = ways.written_greedily(subject), ways.beams(subject, 1, 0.6)
+    first = ways.first_distribution(subject)
+    assert beam is greedy
+    assert greedy.ended
+    assert len(traced) == 1
+    again = scored(subject.checkpoint, subject.text, generated(subject).ids, ended=True)
+    assert (greedy.text, greedy.length) == (again.text, again.length)
+    assert greedy.log_probability == pytest.approx(again.log_probability, abs=1e-4)
+    assert first.tolist() == pytest.approx(first_distribution(subject.checkpoint, subject.text).tolist(), abs=1e-5)
