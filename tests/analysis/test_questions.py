@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import vizformer as vf
 from tests import tiny
 from vizformer.analysis import (
     HeadMaps,
@@ -18,6 +19,7 @@ from vizformer.analysis import (
 )
 from vizformer.analysis.heads import questions
 from vizformer.analysis.heads.questions import MOST_CHOICES
+from vizformer.analysis.heads.resting import find_rest
 
 KINDS = [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
 
@@ -51,12 +53,21 @@ def test_no_other_word_of_the_text_has_a_clearer_answer():
     elsewhere = best != np.arange(best.shape[-1])
     words = np.array([not token.special for token in trace.tokens["decoder"]])
     words[:2] = False  # these two see no more than two keys
+    assert all(find_rest(w, maps.reasons[0]) is None for heads in maps.weights for w in heads)
     here = (asked.layer, asked.head, asked.query)
     assert words[asked.query]
     if elsewhere[here]:
         assert lead[here] == lead[elsewhere & words].max()
     else:
         assert lead[here] - 0.5 >= lead[elsewhere & words].max()
+
+
+def test_a_head_that_rests_on_one_key_is_asked_for_only_where_all_rest():
+    trace = vf.load("zh-en").trace("我有一只猫。")
+    asked, maps = where_question(trace, "encoder"), head_maps(trace, "encoder")
+    assert asked is not None
+    assert find_rest(maps.weights[0, 0], maps.reasons[0]) is not None  # whose rows have the clearest answers of all
+    assert find_rest(maps.weights[asked.layer, asked.head], maps.reasons[asked.layer]) is None
 
 
 @pytest.mark.parametrize(("architecture", "options"), KINDS)

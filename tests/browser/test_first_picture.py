@@ -58,6 +58,15 @@ def test_it_lies_where_the_live_one_comes_and_goes_when_that_is_there(open_tab, 
     assert tab.page.evaluate(LIVE) == pytest.approx(painted, abs=1)
 
 
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_on_a_phone_the_next_token_is_above_the_fold(open_tab, locale):
+    tab = open_tab("/", width=400, height=800, locale=locale)
+    bars = tab.page.locator(".vf-whole-candidate:visible")
+    expect(bars).to_have_count(4)
+    last = bars.last.bounding_box()
+    assert last["y"] + last["height"] <= 800
+
+
 @pytest.mark.sweep
 def test_a_link_that_says_anything_has_no_picture_and_its_page_comes_whole(open_tab):
     for path in ("/?text=%3Cscript%3Ealert(1)%3C/script%3E", "/masks?part=leak"):

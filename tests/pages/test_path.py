@@ -407,7 +407,8 @@ def test_a_station_is_in_the_address_and_leads_deeper_and_back(open_app) -> None
 
 
 @pytest.mark.parametrize(("locale", "first", "then"), [
-    ("en-US", "Learn it step by step →", "Go on at station 6 →"), ("zh-CN", "一步一步学 →", "从第 6 站继续 →"),
+    ("en-US", "Learn it step by step →", "Go on: Softmax: from scores to attention weights →"),
+    ("zh-CN", "一步一步学 →", "继续：softmax：分数到注意力权重 →"),
 ])  # fmt: skip
 def test_the_first_page_offers_to_go_on_where_the_reader_was(open_app, locale, first, then) -> None:
     def offered(app) -> str:

@@ -2,8 +2,9 @@
 // The drawing of a model: boxes in columns, the data flowing downwards; lines between them are drawn once the boxes have
 // found their places, and again whenever these change.
 
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation } from "./js/conversation.js";
 import { buttonOf, element, focusedIn, isShortcut } from "./js/dom.js";
+import { present } from "./js/present.js";
 import { svgElement } from "./js/svg.js";
 
 /** @import { Component, Sent } from "./js/types.d.ts" */

@@ -3,7 +3,7 @@
 // Everything is drawn here; Python hears about choices, and sends new numbers when the text or the model changes.
 
 import { readTheme } from "./js/colours.js";
-import { Conversation, patience, present } from "./js/conversation.js";
+import { Conversation, patience } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
 import { TokenFinder } from "./js/finder.js";
 import { HeadGrid } from "./js/grid.js";
@@ -16,6 +16,7 @@ import { colours, layerName, offsetOf, readHeads, reasonName, reasonsIn, scoreRa
 import { rangeButton, showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
 import { within } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 import { ViewSwitch } from "./js/view_switch.js";
 import { WordMap } from "./js/words.js";

@@ -2,8 +2,9 @@
 // A grid of cells, one of which can be chosen. Each cell is a button, so that the keyboard and screen readers know it.
 
 import { cssColour, inkOn, readTheme } from "./js/colours.js";
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation } from "./js/conversation.js";
 import { buttonOf, element, focusedIn, isShortcut } from "./js/dom.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Component, Sent } from "./js/types.d.ts" */

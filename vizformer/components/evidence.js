@@ -1,9 +1,9 @@
 // @ts-check
 // Why this answer: tokens, parts of the model and the answer as boxes, lines between, and the lines as a list with two bars.
 
-import { present } from "./js/conversation.js";
 import { buttonOf, element, isShortcut } from "./js/dom.js";
 import { signed } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { svgElement } from "./js/svg.js";
 import { visible } from "./js/text.js";
 

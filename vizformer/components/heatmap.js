@@ -2,7 +2,6 @@
 // One map on a canvas, with what the page marks in it. What is chosen stays here: no page asks for it.
 
 import { readTheme } from "./js/colours.js";
-import { present } from "./js/conversation.js";
 import { element, signButton } from "./js/dom.js";
 import { headSentence, standsOut } from "./js/head_sentence.js";
 import { HeadImage } from "./js/head_image.js";
@@ -11,6 +10,7 @@ import { showLegend } from "./js/legend.js";
 import { HeatMap } from "./js/map.js";
 import { SQUARE } from "./js/map_marks.js";
 import { within } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Cell, Component, Description, HeadModel, SentHeads, Theme, WeightsOrScores } from "./js/types.d.ts" */

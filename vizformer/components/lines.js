@@ -4,7 +4,7 @@
 
 import { readTheme } from "./js/colours.js";
 import { SIDES, TokenColumns } from "./js/columns.js";
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation } from "./js/conversation.js";
 import { describePair, describeToken } from "./js/describe.js";
 import { context2d, element, focusedIn, signButton } from "./js/dom.js";
 import { layerName, offsetOf, readHeads } from "./js/heads.js";
@@ -12,6 +12,7 @@ import { drawLines, findLines } from "./js/line_layer.js";
 import { layoutLines } from "./js/line_layout.js";
 import { LinePanel } from "./js/line_panel.js";
 import { within } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 import { drawTokenLines, pairOf } from "./js/token_lines.js";
 

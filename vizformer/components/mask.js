@@ -3,9 +3,10 @@
 // line below says what it is. Cells can be blocked and opened by hand where the page asks for that.
 
 import { cssColour, inkOn, readTheme } from "./js/colours.js";
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
 import { readColumn, signed, within } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Component, Sent, SentColumn, Theme } from "./js/types.d.ts" */

@@ -4,7 +4,7 @@
 
 import { Candidates } from "./js/candidates.js";
 import { readTheme } from "./js/colours.js";
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation } from "./js/conversation.js";
 import { element } from "./js/dom.js";
 import { GeneratedText } from "./js/generated_text.js";
 import { readNamed, readKind, stepAt } from "./js/generation_data.js";
@@ -12,6 +12,7 @@ import { GrowingMap } from "./js/growing_map.js";
 import { offsetOf } from "./js/heads.js";
 import { within } from "./js/numbers.js";
 import { PlayControls } from "./js/play_controls.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Component, Generation, HeadModel, PlayerChoice, DecoderKind, Words } from "./js/types.d.ts" */

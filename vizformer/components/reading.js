@@ -2,12 +2,13 @@
 // The text as the picture: the chosen token's text is coloured by what it attends to, and underlined by what attends to it.
 
 import { readTheme } from "./js/colours.js";
-import { Conversation, patience, present } from "./js/conversation.js";
+import { Conversation, patience } from "./js/conversation.js";
 import { element, option } from "./js/dom.js";
 import { TokenFinder } from "./js/finder.js";
 import { HeadLoader } from "./js/head_loader.js";
 import { cellAt, layerName, offsetOf, readHeads, reasonName, strongestKey, strongestQuery } from "./js/heads.js";
 import { within } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { RunningText } from "./js/running_text.js";
 import { fill } from "./js/text.js";
 

@@ -1,8 +1,8 @@
 // @ts-check
 // A table whose headings are buttons that sort it.
 
-import { present } from "./js/conversation.js";
 import { element } from "./js/dom.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 
 /** @import { Component, Sent } from "./js/types.d.ts" */

@@ -3,7 +3,6 @@
 // Python hears to which station the reader goes, and of nothing else; what she answered is kept in this browser.
 
 import { readTheme } from "./js/colours.js";
-import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
 import { drawExercise } from "./js/exercise.js";
 import { within } from "./js/numbers.js";
@@ -12,6 +11,7 @@ import { drawInside } from "./js/opened_box.js";
 import { drawSecondHalf } from "./js/second_half.js";
 import { drawLine } from "./js/station_line.js";
 import { clock } from "./js/path_clock.js";
+import { present } from "./js/present.js";
 import { counted, dueStation, passOver, questionOf, readKept, writeKept } from "./js/station_memory.js";
 import { drawFrame } from "./js/station_parts.js";
 import { drawQuestion, plainButton } from "./js/station_questions.js";

@@ -1,8 +1,9 @@
 // @ts-check
 // The token strip: a row of tokens, one of which can be chosen, and a line that says more about one of them.
 
-import { Conversation, present } from "./js/conversation.js";
+import { Conversation } from "./js/conversation.js";
 import { buttonOf, element, focusedIn, isShortcut } from "./js/dom.js";
+import { present } from "./js/present.js";
 import { fill, visible } from "./js/text.js";
 
 const FIRST = 256;  // tokens whose chips are made at once; the others when the strip comes into sight

@@ -1,9 +1,9 @@
 // @ts-check
 // The tree of a beam search: a button for every continuation that was looked at, in columns by step, and lines between.
 
-import { present } from "./js/conversation.js";
 import { buttonOf, element, isShortcut } from "./js/dom.js";
 import { signed } from "./js/numbers.js";
+import { present } from "./js/present.js";
 import { svgElement } from "./js/svg.js";
 import { fill, visible } from "./js/text.js";
 

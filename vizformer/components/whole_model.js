@@ -2,10 +2,10 @@
 // The whole model in sight beside a part of a lesson: its place is lit; a lit box opens, the others lead to their parts.
 
 import { readTheme } from "./js/colours.js";
-import { present } from "./js/conversation.js";
 import { element } from "./js/dom.js";
 import { drawModel, isOpened } from "./js/model_drawing.js";
 import { drawInside } from "./js/opened_box.js";
+import { present } from "./js/present.js";
 
 /** @import { Component } from "./js/types.d.ts" */
 /** @import { ModelData, OpenedData, SentModel } from "./js/station_types.d.ts" */

@@ -3,7 +3,6 @@
 // written and of ways to other pages.
 
 import { readTheme } from "./js/colours.js";
-import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
 import { BoxInside } from "./js/box_inside.js";
 import { boxName, placeOf } from "./js/box_places.js";
@@ -14,6 +13,7 @@ import { drawCandidates, drawWritten } from "./js/next_token.js";
 import { PictureBar } from "./js/picture_bar.js";
 import { CROWDED, drawStrip, headButtons, tokenButton } from "./js/picture_buttons.js";
 import { readPicture, sameHead } from "./js/picture_maps.js";
+import { present } from "./js/present.js";
 import { ReadingGlass } from "./js/reading_glass.js";
 import { fill } from "./js/text.js";
 

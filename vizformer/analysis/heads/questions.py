@@ -8,6 +8,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from vizformer.analysis.heads.maps import Kind, head_maps, n_layers, site_name
+from vizformer.analysis.heads.resting import find_rest
 from vizformer.analysis.heads.score_scaling import score_scale
 from vizformer.model.trace import Trace
 from vizformer.text import Token
@@ -34,7 +35,7 @@ def where_question(trace: Trace, kind: Kind) -> WhereQuestion | None:
     """A query with a clear answer: the largest lead of a key over the next one, away from the query itself if possible.
 
     lead = a_(1) - a_(2), the two largest weights of the query; 1 less for a query that makes no good question (see
-    `_dull`), 0.5 less for one that looks at itself most.
+    `_dull`), 0.5 less for one that looks at itself most, and for a head that rests on one key (see `find_rest`).
 
     None where no query has two keys to choose from.
     """
@@ -47,6 +48,10 @@ def where_question(trace: Trace, kind: Kind) -> WhereQuestion | None:
     best = maps.weights.argmax(-1)
     lead = lead - 1.0 * _dull(_queries(trace, kind), sees)[:, None]
     lead = lead - (0.5 * (best == np.arange(best.shape[-1])) if kind != "cross" else 0.0)
+    rests = [
+        [find_rest(w, why) is not None for w in heads] for heads, why in zip(maps.weights, maps.reasons, strict=True)
+    ]
+    lead = lead - 0.5 * np.array(rests)[..., None]
     layer, head, query = (int(i) for i in np.unravel_index(int(lead.argmax()), lead.shape))
     answer, n_k = int(best[layer, head, query]), maps.weights.shape[-1]
     near = [answer, query, query - 1, 0, query + 1, n_k - 1, *range(n_k)]

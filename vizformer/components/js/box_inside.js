@@ -2,7 +2,7 @@
 // What a box of the picture does with the row of one token: the vectors before and after it, and how each number came about.
 
 import { element } from "./dom.js";
-import { paint } from "./head_image.js";
+import { paint } from "./paint.js";
 import { fill, visible } from "./text.js";
 
 /** @import { Theme, Words } from "./types.d.ts" */

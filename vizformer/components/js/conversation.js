@@ -1,9 +1,9 @@
 // @ts-check
-// What a component hears from Python and tells it, and its place on the page.
+// What a component hears from Python and tells it.
 
 import { offsetOf } from "./heads.js";
 
-/** @import { Component, HeadModel, Sent, View } from "./types.d.ts" */
+/** @import { Component, HeadModel, Sent } from "./types.d.ts" */
 
 const SOON = 150;  // ms in which several choices become one
 const UNHURRIED = 1000;  // ms
@@ -80,28 +80,4 @@ export class Conversation {
 export function patience(model, layer, head) {
   if (offsetOf(model, layer, head) >= 0) return SOON;
   return model.addressed ? UNHURRIED : 0;
-}
-
-// Puts a view into its place on the page, or brings the one that is there up to date; returns what takes it down.
-// Streamlit calls again with the same place whenever its data or the theme changes.
-/** @type {WeakMap<HTMLElement, { view: View<any>, calls: number }>} */
-const VIEWS = new WeakMap();
-
-/**
- * @template Data
- * @param {new (parent: HTMLElement) => View<Data>} ViewClass
- * @param {Component<Data>} component
- */
-export function present(ViewClass, component) {
-  const { parentElement } = component;
-  const place = VIEWS.get(parentElement) ?? { view: new ViewClass(parentElement), calls: 0 };
-  VIEWS.set(parentElement, place);
-  place.view.update(component);
-  place.calls += 1;
-  const call = place.calls;
-  return () => {
-    if (place.calls !== call) return;  // Streamlit may clean up after a call that a newer one has replaced
-    place.view.close();
-    VIEWS.delete(parentElement);
-  };
 }

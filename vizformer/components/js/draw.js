@@ -4,11 +4,11 @@
 import { drawPlate, shorten } from "./canvas_text.js";
 import { inkOn } from "./colours.js";
 import { context2d } from "./dom.js";
-import { scoreStep, weightStep } from "./head_image.js";
 import { cellAt } from "./heads.js";
 import { ENLARGED, letterSize } from "./map_layout.js";
 import { drawPageMarks } from "./map_marks.js";
 import { signed } from "./numbers.js";
+import { scoreStep, weightStep } from "./paint.js";
 
 /** @import { HeatMap } from "./map.js" */
 /** @import { Theme } from "./types.d.ts" */

@@ -2,9 +2,9 @@
 // The generation as it came: its steps, and its attention as it stood after each of them.
 
 import { context2d, element } from "./dom.js";
-import { paint, weightStep } from "./head_image.js";
 import { offsetOf, reasonsOf, weightOfOne } from "./heads.js";
 import { readColumn } from "./numbers.js";
+import { paint, weightStep } from "./paint.js";
 
 /** @import { Candidate, Generation, HeadModel, SentColumn, DecoderKind, Step, Theme } from "./types.d.ts" */
 

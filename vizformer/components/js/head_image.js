@@ -1,8 +1,8 @@
 // @ts-check
 // How a head becomes a picture: as many pixels as the screen can show, and no more.
 
-import { context2d } from "./dom.js";
 import { isHere, offsetOf, ofLayer, reasonsOf, weightAt } from "./heads.js";
+import { paint, scoreStep, weightStep } from "./paint.js";
 
 /** @import { HeadModel, Theme, WeightsOrScores } from "./types.d.ts" */
 /** @typedef {{ x: number, y: number, columns: number, rows: number }} CellsInSight from the first column x and row y on */
@@ -94,17 +94,6 @@ export class HeadImage {
   }
 }
 
-// The step of a colour table that a number gets. Weights by their square root: in long texts most are small.
-/** @param {number} weight @param {number} [range] the weight that has the last colour */
-export function weightStep(weight, range = 1) {
-  return Math.round(Math.sqrt(range > 0 ? weight / range : 0) * 255);
-}
-
-/** @param {number} score @param {number} range */
-export function scoreStep(score, range) {
-  return range > 0 ? Math.round((Math.max(-1, Math.min(1, score / range)) + 1) * 127) : 127;
-}
-
 // A head as a canvas of one pixel per cell; masked cells stay transparent, so that the hatching below shows.
 /**
  * @param {HeadModel} model
@@ -140,17 +129,4 @@ export function paintThumb(model, layer, head, theme) {
   const reasons = ofLayer(model.thumbReasons, layer, rows * columns);
   const start = (layer * model.heads + head) * rows * columns;
   return paint(rows, columns, (i) => (reasons && reasons[i] ? 0 : theme.weights[thumbs[start + i]]));
-}
-
-/** @param {number} rows @param {number} columns @param {(index: number) => number} colour */
-export function paint(rows, columns, colour) {
-  const canvas = document.createElement("canvas");
-  canvas.width = columns;
-  canvas.height = rows;
-  const context = context2d(canvas);
-  const image = context.createImageData(columns, rows);
-  const pixels = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < pixels.length; i++) pixels[i] = colour(i);
-  context.putImageData(image, 0, 0);
-  return canvas;
 }

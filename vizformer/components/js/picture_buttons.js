@@ -2,8 +2,8 @@
 // The tokens and the small maps of the picture of the whole model, each a button; the strips between them.
 
 import { element } from "./dom.js";
-import { paint, weightStep } from "./head_image.js";
 import { laneButton } from "./lane_keys.js";
+import { paint, weightStep } from "./paint.js";
 import { fill, visible } from "./text.js";
 
 /** @import { Theme, Words } from "./types.d.ts" */

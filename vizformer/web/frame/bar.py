@@ -16,6 +16,7 @@ from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, language, show_note, translate
+from vizformer.web.words.lesson_words import say
 
 NAME = "VizFormer"
 SHOWN_ON_A_PHONE = 24  # widths of the sentence's characters: a Chinese one is as wide as two letters
@@ -95,7 +96,7 @@ def _way(entry: Entry, other: Entry) -> str:
     title = translate(other.title)
     if entry is HOME:
         left = progress.station()
-        return _("Go on at station {n} →", n=left[1]) if left else _("Learn it step by step →")
+        return _("Go on: {station} →", station=say("path", left, "title")) if left else _("Learn it step by step →")
     if entry not in COURSE or other not in COURSE:
         return title
     return f"← {title}" if COURSE.index(other) < COURSE.index(entry) else f"{title} →"

@@ -69,14 +69,14 @@ def said(lesson: Entry) -> str:
     return _("{lesson}: {answered} of {of} questions", lesson=titled(lesson), answered=done, of=of)
 
 
-def stop_at(station: str, number: int) -> None:
-    """Notes at which station of the path the reader is: its name, and its number from 1."""
-    st.session_state[_STATION] = station, number
+def stop_at(station: str) -> None:
+    """Notes at which station of the path the reader is."""
+    st.session_state[_STATION] = station
 
 
-def station() -> tuple[str, int] | None:
-    """Where the reader left the path in this session."""
-    found: tuple[str, int] | None = st.session_state.get(_STATION)
+def station() -> str:
+    """The name of the station where the reader left the path in this session; empty where it was not begun."""
+    found: str = st.session_state.get(_STATION, "")
     return found
 
 

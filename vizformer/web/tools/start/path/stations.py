@@ -142,14 +142,14 @@ def draw_path(subject: Subject) -> None:
     """The component, and what follows from what the reader does in it."""
     content, at = packed(subject, language()), state.view().part
     if at in content.names:
-        _stop_at(at, content)
+        _stop_at(at)
     else:  # a part of a lesson, from which the reader comes back
-        at = (progress.station() or ("",))[0]
+        at = progress.station()
     told = component.mount(content, at=at, key="path")
     if told is None:
         return
     name, deeper = told
-    _stop_at(name, content)
+    _stop_at(name)
     if deeper:
         entry, changes = leads_to(name, Sentence(subject))
         state.update(**changes)
@@ -157,9 +157,9 @@ def draw_path(subject: Subject) -> None:
     state.update(part=name)
 
 
-def _stop_at(name: str, content: Packed) -> None:
+def _stop_at(name: str) -> None:
     """Notes where the reader is; a lesson that is opened next asks for no part of that name."""
-    progress.stop_at(name, content.names.index(name) + 1)
+    progress.stop_at(name)
     st.session_state[lesson.LAST] = PATH.url
 
 
