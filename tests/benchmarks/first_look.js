@@ -15,7 +15,7 @@
   }).observe({ type: "layout-shift", buffered: true });
 
   const KINDS = "canvas, svg, img, table, .js-plotly-plot, "
-    + ".vf-tokens, .vf-cells, .vf-cuts, .vf-symbols, .vf-place, .vf-overview, .vf-architecture, .vf-tree, .vf-reading, .vf-running, .vf-choice, .vf-stations-picture, .vf-whole-lanes";
+    + ".vf-tokens, .vf-cells, .vf-cuts, .vf-symbols, .vf-place, .vf-overview, .vf-tree, .vf-reading, .vf-running, .vf-choice, .vf-stations-picture, .vf-whole-lanes";
   const CONTROLS = "input:not([type=hidden]), textarea, select, [role=radiogroup], "
     + "[data-testid=stSlider], [data-testid=stSelectbox]";
   const NONE = ".katex, [class*='st-key-ask-'], [data-testid=stSkeleton]";

@@ -16,7 +16,6 @@ from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right
-from vizformer.web.lessons.cross import three_attentions
 from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/cross.py"
@@ -60,9 +59,9 @@ def test_the_table_and_the_drawing_light_up_together(open_app: Open, translator,
     assert marked(app, 0) == [row]
     found = attended(checkpoint, trace, ("encoder.0.self", "decoder.0.self", "decoder.0.cross"))[row]
     assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
-    (drawing,) = mounted(app, "architecture")
-    box = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross": "decoder.cross"}[kind]
-    assert json.loads(drawing.proto.json)["selected"] == {"box": box}
+    (drawing,) = mounted(app, "whole_model_picture")
+    data = json.loads(drawing.proto.mixed.json)
+    assert [one["kind"] for lane in data["lanes"] for one in lane["maps"]][data["look"][0]] == kind
     left = run(app.code[0].value)
     assert left["scores"].shape == found.scores
 
@@ -73,25 +72,15 @@ def test_of_one_attention_alone_no_choice_is_offered(open_app: Open) -> None:
     assert [group.key for group in app.button_group] == ["lesson.part.cross"]
 
 
-def test_the_drawing_is_told_as_a_table_of_what_comes_from_where(open_app: Open) -> None:
-    (drawing,) = mounted(open_app(PAGE, text=TEXT), "architecture")
-    columns = json.loads(drawing.proto.json)["drawn"]
-    said, table = three_attentions.told(three_attentions.lab, columns)
-    assert "Encoder: 6 boxes, × 3 layers" in said
-    assert [row[2] for row in table.rows] == [box["title"] for column in columns for box in column["boxes"]]
-    (cross,) = [row for row in table.rows if row[2] == "Cross-attention"]
-    assert cross[-1] == "8 · Add & norm; 5 · Memory M"
-    assert [table.rows[at][2] for at in (8, 5)] == ["Add & norm", "Memory M"]
-
-
-def test_a_box_of_the_drawing_chooses_the_row(open_app: Open) -> None:
+def test_a_head_of_the_picture_chooses_the_row(open_app: Open) -> None:
     app = open_app(PAGE, text=TEXT)
     assert marked(app, 0) == [2]
-    app.session_state["cross.plan"] = {"selected": {"box": "decoder.attention"}}
+    press = {"does": "opened", "kind": "decoder", "layer": 1, "head": 2, "query": 0}
+    app.session_state["cross.plan"] = {"selected": {**press, "seq": 1.0}}
     app = app.run()
     assert marked(app, 0) == [1]
-    app.session_state["cross.plan"] = {"selected": {"box": "decoder.feedforward"}}  # no attention: nothing changes
-    assert marked(app.run(), 0) == [1]
+    app.session_state["cross.plan"] = {"selected": {**press, "kind": "encoder", "box": "feedforward", "seq": 2.0}}
+    assert marked(app.run(), 0) == [1]  # no attention: nothing changes
 
 
 @pytest.mark.sample(1)

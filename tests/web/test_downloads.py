@@ -124,12 +124,12 @@ def test_code_without_this_package_is_not_offered_for_numbers_set_by_hand_or_ano
 
 
 def test_every_picture_of_the_pages_has_its_table_in_the_same_file():
-    pictures = "architecture|attention|heatmap|lines|mask|player|reading|tree|whole_model_picture"
+    pictures = "attention|heatmap|lines|mask|player|reading|tree|whole_model_picture"
     charts = r"tinted_text\.to_html|st\)?\.(?:plotly|bar|line|area|scatter|altair)_chart"
     drawn = re.compile(rf"\b(?:(?:{pictures})\.mount|{charts})\(")
     found = {path: path.read_text(encoding="utf-8") for path in Path(downloads.__file__).parents[1].rglob("*.py")}
     draws = {path.name: text for path, text in found.items() if drawn.search(text)}
-    assert {"picture.py", "three_attentions.py", "chart.py", "inputs.py"} <= draws.keys()
+    assert {"picture.py", "chart.py", "inputs.py"} <= draws.keys()
     told = re.compile(r"\btake_away\(|\bdata_table\.show\(")
     assert not [name for name, text in draws.items() if not told.search(text)]
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from vizformer import lazy
 
 if TYPE_CHECKING:
-    from vizformer.components import architecture as architecture
     from vizformer.components import attention as attention
     from vizformer.components import evidence as evidence
     from vizformer.components import lines as lines

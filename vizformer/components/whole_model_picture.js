@@ -68,12 +68,13 @@ class WholeModelPicture {
   /** @param {Component<SentPicture>} component */
   update({ data, setStateValue }) {
     const before = this.data?.made;
+    const other = this.data && String(this.data.look) !== String(data.look);  // a page wants another kind of attention
     const [was, head] = [this.maps[this.at], this.maps[this.at]?.heads[this.head]];
     Object.assign(this, { data, send: setStateValue, theme: readTheme(this.root) });
-    const drawing = JSON.stringify([data.made, data.lanes, data.words, this.theme.scores[0], this.theme.text]);
+    const drawing = JSON.stringify([data.made, data.lanes, data.words, data.look, this.theme.scores[0], this.theme.text]);
     if (drawing === this.drawing) return;  // what is open stays open
     Object.assign(this, readPicture(data), { drawing });
-    if (before === data.made) {
+    if (before === data.made && !(other && this.maps[data.look[0]].kind !== was.kind)) {
       const found = sameHead(this.maps, was, head, this.wanted);
       Object.assign(this, found, { wanted: undefined });
       if (!found.same) [, this.looked] = this.strongest(this.maps[found.at], found.head, this.query);

@@ -1,15 +1,12 @@
-"""The laboratory Three attentions: who asks, who answers, which mask; the table and the drawing light up together."""
-
-from collections.abc import Mapping, Sequence
+"""The laboratory Three attentions: who asks, who answers, which mask; the table and the picture of the model agree."""
 
 import streamlit as st
 
 from vizformer.analysis import Kind, kinds, site_name
-from vizformer.components import architecture, table
+from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import Attended
-from vizformer.figures.tables import Table
 from vizformer.model import Reason
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
@@ -17,15 +14,15 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link.view import KINDS
 from vizformer.web.widgets import lesson, proof_badge
-from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.whole_model import picture
 from vizformer.web.words import counts, labels
 
-lab = Laboratory("cross", "three")
+lab = Laboratory("cross", "three", wide=True)
 
 
 attended = of_run(encoder_decoder.attended)
-_BOX = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross": "decoder.cross"}
+_PICTURE = "cross.plan"
 
 
 @lab.draws
@@ -34,25 +31,18 @@ def draw(subject: Subject) -> None:
     usable = kinds(subject.trace)
     found = dict(zip(usable, attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
     default = "cross" if "cross" in found else usable[0]
-    kind = lesson.value("cross.kind", str(default), usable)
-    clicked = architecture.peek(key="cross.plan", selected=box_of(kind))
-    if clicked is not None and (wanted := attention_of(clicked)) not in (None, kind):
-        lesson.change("cross.kind", str(wanted), default)
-    with controls():
+    choices, questions = st.container(), st.container()
+    kept = lesson.value("cross.kind", str(default), usable)
+    press = picture.draw(subject, key=_PICTURE, reports=True, kind=next(one for one in usable if one == kept))
+    if press is not None and not press.box:
+        lesson.change("cross.kind", press.kind, default)
+    with choices, controls():
         names = {one: labels.kind_label(one) for one in usable}
         chosen: Kind = lab.buttons("kind", names, default, label_visibility="collapsed")
-    drawn, one = columns(lab, subject, found), found[chosen]
-    lesson.ask(question(subject), folded=True)
-    architecture.mount(drawn, selected=box_of(chosen), key="cross.plan")
-    take_away(
-        Picture(
-            "attentions",
-            caption(),
-            page=lambda: architecture.to_html(drawn, selected=box_of(chosen)),
-            told=lambda: told(lab, drawn),
-        ),
-        key="cross.plan",
-    )
+    one = found[chosen]
+    with questions:
+        lesson.ask(question(subject), folded=True)
+    picture.draw_away(subject, key=_PICTURE)
     missing = [lab.text("missing")] * 2
     rows = [
         Row(labels.kind_label(each), *_cells(found[each]), kind="marked" if each == chosen else "")
@@ -113,97 +103,3 @@ def _formula(subject: Subject, one: Attended) -> None:
         rf"[{n_q} \times {n_k}] \cdot [{n_k} \times {d_head}] = [{n_q} \times {d_head}] \end{{gathered}}",
         code="\n".join(lines),
     )
-
-
-def box_of(kind: str) -> str:
-    return _BOX[kind]
-
-
-def attention_of(box: str) -> str | None:
-    """The kind of attention that a box is, if it is one."""
-    return next((kind for kind, of in _BOX.items() if of == box), None)
-
-
-def columns(lab: Laboratory, subject: Subject, found: Mapping[Kind, Attended]) -> list[architecture.Column]:
-    """The stacks that the model has, side by side."""
-    config, made = subject.config, list[architecture.Column]()
-    order = config.norm_order
-    before_it, of_output = order in ("pre", "sandwich"), order in ("output", "sandwich")
-    adds, after = config.residual != "none", order == "post"
-    names = lab.texts("box", ("tokens", "norm", "add", "add_norm", "feedforward", "memory"))
-    norm, joined = names["norm"], names["add_norm" if adds and after else "add" if adds else "norm"]
-    d = config.d_model
-    for stack in ("encoder", "decoder"):
-        if stack not in found:
-            continue
-        attention = found["encoder" if stack == "encoder" else "decoder"]
-        n, layers = attention.scores[1], config.layers_of(stack)
-        rows = f"[{n}, {d}]"
-        boxes = [_box(f"{stack}.tokens", names["tokens"], rows, framed=False)]
-        kinds = ["self", *(["cross"] if stack == "decoder" and "cross" in found else []), "feedforward"]
-        for kind in kinds:
-            before = boxes[-1]["key"]
-            key = {"self": "attention"}.get(kind, kind)
-            if before_it:
-                boxes.append(_box(f"{stack}.{key}_norm", norm, rows, "norm"))
-            if kind == "feedforward":
-                boxes.append(_box(f"{stack}.{key}", names["feedforward"], rows, "feedforward"))
-            else:
-                one = found["cross"] if kind == "cross" else attention
-                boxes.append(_attention(f"{stack}.{key}", one, source=kind == "cross"))
-            if of_output:
-                boxes.append(_box(f"{stack}.{key}_output_norm", norm, rows, "norm"))
-            if adds or after:
-                boxes.append(_box(f"{stack}.{key}_add", joined, rows, "norm", skip=before if adds else ""))
-        if config.ends_with_norm(stack):
-            boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))
-        if stack == "encoder" and "cross" in found:
-            boxes.append(_box("encoder.memory", names["memory"], rows, framed=False))
-        made.append({"title": lab.text(f"stack.{stack}"), "frame": lab.text("layers", n=layers), "boxes": boxes})
-    return made
-
-
-def told(lab: Laboratory, drawn: Sequence[architecture.Column]) -> tuple[str, Table]:
-    """The stacks in a sentence, and their boxes as a table, each with the boxes that its data comes from."""
-    boxes = [box for column in drawn for box in column["boxes"]]
-    names = {box["key"]: f"{order} · {box['title']}" for order, box in enumerate(boxes)}  # several have the same title
-    between = lab.text("between")
-    said = between.join(
-        lab.text("told", stack=column["title"], boxes=len(column["boxes"]), frame=column["frame"]) for column in drawn
-    )
-    rows: list[tuple[str | int, ...]] = []
-    for column in drawn:
-        before = ""
-        for box in column["boxes"]:
-            comes_from = between.join(names[key] for key in (before, box["skip"], box["source"]) if key)
-            rows.append((len(rows), column["title"], box["title"], box["shape"], comes_from))
-            before = box["key"]
-    columns = tuple(lab.texts("plan", ("order", "stack", "box", "shape", "source")).values())
-    return said, Table(columns, rows, len(rows))
-
-
-def _attention(key: str, one: Attended, *, source: bool) -> architecture.Box:
-    __, n_q, n_k = one.scores
-    kind = attention_of(key)
-    assert kind is not None
-    return {
-        **_box(key, labels.kind_label(kind), f"[{n_q}, {n_k}]", "attention"),
-        "source": "encoder.memory" if source else "",
-    }
-
-
-def _box(
-    key: str, title: str, shape: str, kind: str = "plain", *, skip: str = "", framed: bool = True
-) -> architecture.Box:
-    return {
-        "key": key,
-        "kind": kind,
-        "title": title,
-        "shape": shape,
-        "count": "",
-        "note": "",
-        "framed": framed,
-        "inside": "",
-        "skip": skip,
-        "source": "",
-    }

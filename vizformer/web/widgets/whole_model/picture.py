@@ -3,6 +3,7 @@
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from vizformer.analysis import Kind
@@ -36,8 +37,11 @@ def numbers(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = N
     return forward_picture(subject.checkpoint, subject.trace, layer=layer, whole=whole, predicts=predicts)
 
 
-def draw(subject: Subject, *, key: str = "picture", reports: bool = False) -> Press | None:
-    """Shows the picture and does what is pressed in it; where it `reports`, the box or the head that was opened, once."""
+def draw(subject: Subject, *, key: str = "picture", reports: bool = False, kind: Kind | None = None) -> Press | None:
+    """Shows the picture and does what is pressed in it; where it `reports`, the box or the head that was opened, once.
+
+    `kind`: of the head that is enlarged, where that is another one.
+    """
     press = whole_model_picture.pressed(key)
     if press is not None and press.does in ("layer", "all"):
         _draw_more(press, subject)
@@ -52,7 +56,7 @@ def draw(subject: Subject, *, key: str = "picture", reports: bool = False) -> Pr
         entry, changes = leads_to(press, subject)
         state.update(**changes)
         st.switch_page(entry.file)
-    whole_model_picture.mount(drawn(subject, *_more(subject), reports=reports), key=key)
+    whole_model_picture.mount(drawn(subject, *_more(subject), reports=reports, kind=kind), key=key)
     return press if press is not None and press.does == "opened" else None
 
 
@@ -119,11 +123,26 @@ def _every(subject: Subject) -> list[Attention]:
     return [one for lane in numbers(subject).lanes for one in lane.attention]
 
 
-def _look(found: ForwardPicture) -> tuple[int, int, int, int]:
-    return found.look.attention, found.look.head, found.look.query, found.look.key
+def _look(found: ForwardPicture, kind: Kind | None = None) -> tuple[int, int, int, int]:
+    """The cell that is enlarged at first: of another kind than that one, the largest weight below 0.99 of its last layer."""
+    every = [one for lane in found.lanes for one in lane.attention]
+    places = [at for at, one in enumerate(every) if one.kind == kind]
+    if not places or every[found.look.attention].kind == kind:
+        return found.look.attention, found.look.head, found.look.query, found.look.key
+    weights = every[places[-1]].weights
+    telling = np.where(weights < 0.99, np.nan_to_num(weights), -1)
+    head, query, token = (int(i) for i in np.unravel_index(int(telling.argmax()), weights.shape))
+    return places[-1], head, query, token
 
 
-def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = None, *, reports: bool = False) -> Picture:
+def drawn(
+    subject: Subject,
+    layer: int = 0,
+    whole: tuple[Kind, int] | None = None,
+    *,
+    reports: bool = False,
+    kind: Kind | None = None,
+) -> Picture:
     """What the component draws."""
     found, config = numbers(subject, layer, whole), subject.config
     kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
@@ -151,7 +170,7 @@ def drawn(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = Non
             for row in found.candidates
         ],
         written=found.written,
-        look=_look(found),
+        look=_look(found, kind),
         name=repr(subject),
         positions=labels.places(config),
         norm=config.norm,
