@@ -19,8 +19,8 @@ from vizformer.web.tools.start.path import minutes, stations
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import i18n, lesson_words
 
-LEAST, MOST = 60, 90  # minutes that the path is to take
-HEADINGS = ("station", "words", "字", "steps", "ticks", "predictions", "pictures", "second half", "inside", "minutes")
+LEAST, MOST = 50, 90  # minutes that the path is to take
+HEADINGS = ("station", "words", "字", "steps", "ticks", "predictions", "pictures", "second half", "minutes")
 
 
 def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
@@ -28,15 +28,13 @@ def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
     with ExitStack() as patched:
         for module in (stations, lesson_words, i18n):
             patched.enter_context(patch.object(module, "language", lambda: code))
-        about = Sentence(subject)
-        made = stations.all_stations(about)
-        boxes = {box.station: box.minutes for box in stations.drawn_model(about, made) if box.inside}
+        made = stations.all_stations(Sentence(subject))
     found: list[tuple[str | float, ...]] = []
     for one in made:
         counts = minutes.counted(step.words for step in one.steps)
         ticks = sum(len(step.ticks) for step in one.steps if isinstance(step, Turn))
         asked = sum(isinstance(step, Ask) for step in one.steps)
-        parts = (one.minutes, one.deeper.minutes if one.deeper else 0.0, boxes.get(one.name, 0.0))
+        parts = (one.minutes, one.deeper.minutes if one.deeper else 0.0)
         found.append((one.name, *counts, len(one.steps), ticks, asked, *parts, sum(parts)))
     return [*found, ("all", *(sum(float(row[at]) for row in found) for at in range(1, len(HEADINGS))))]
 

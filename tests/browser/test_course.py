@@ -91,9 +91,14 @@ def test_the_model_stays_in_sight_below_a_wide_laboratory(open_tab):
         expect(whole).to_be_in_viewport(ratio=1)
     assert whole.bounding_box()["height"] < 48
     expect(whole.locator("[aria-current]").first).to_be_in_viewport(ratio=1)
-    whole.get_by_role("button", name="Masked multi-head self-attention: look inside").click()
-    expect(whole.locator(".vf-stations-aside .vf-title")).to_have_text("Masked multi-head self-attention")
-    whole.get_by_role("button", name="Back to the model").click()
+    box = whole.get_by_role("button", name="Masked multi-head self-attention: show it in the whole model")
+    glass = tab.page.locator(".vf-whole-glass h3")
+    with tab.runs():
+        box.click()
+    expect(glass).to_contain_text("masked self-attention")
+    with tab.runs():
+        box.click()
+    expect(glass).to_have_count(0)
     with tab.runs():
         whole.get_by_role("button", name="Multi-head cross-attention").click()
     expect(tab.page).to_have_url(re.compile("/cross"))

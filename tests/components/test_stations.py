@@ -12,14 +12,12 @@ from vizformer.components import stations
 from vizformer.components.stations import (
     Ask,
     Bars,
-    Box,
     Chips,
     Curve,
     Deeper,
     Exercise,
     Frame,
     Grid,
-    Inside,
     Option,
     Show,
     Station,
@@ -50,13 +48,8 @@ def path() -> list[Station]:
     ]
 
 
-TIPS = Grid("", [""], ["a", "b"], np.array([[1.0, 2.0]]), written=True, tips=[["1 × 1 = 1", "1 × 2 = 2"]])
-INSIDE = [Inside("Dots", "Multiply.", TIPS, "3e-8 away"), Inside("Then", "Next.", GRID, "")]
-MODEL = [Box("Tokens", "one", 0, ["one"], "", INSIDE, 3.0), Box("Attention", "two", 0, ["two"], "× 3")]
-
-
 def test_what_travels() -> None:
-    packed = stations.pack(path(), MODEL, text="text", words={"next": "下一步"})
+    packed = stations.pack(path(), text="text", words={"next": "下一步"})
     assert packed.names == ("one", "two")
     data = json.loads(packed.content)
     assert data["words"]["next"] == "下一步"
@@ -68,7 +61,6 @@ def test_what_travels() -> None:
     assert two["steps"][0]["ticks"] == ["× 1", "× 2"]
     assert [frame[0]["upright"] for frame in two["steps"][0]["frames"]] == [False, True]
     assert one["steps"][1]["again"] == "Once more: which?"
-    assert [box["starts"] for box in data["model"]] == ["", "× 3"]
 
 
 def test_questions_and_dials_that_do_not_fit_are_refused() -> None:
@@ -83,16 +75,16 @@ def test_questions_and_dials_that_do_not_fit_are_refused() -> None:
 
 
 def test_files_are_whole() -> None:
-    page = stations.to_html(stations.pack(path(), MODEL))
+    page = stations.to_html(stations.pack(path()))
     assert page.count("</script>") == 1
 
 
 SCRIPT = """
 import streamlit as st
-from tests.components.test_stations import MODEL, path
+from tests.components.test_stations import path
 from vizformer.components import stations
 
-st.session_state.gone = stations.mount(stations.pack(path(), MODEL), at="one", key="path")
+st.session_state.gone = stations.mount(stations.pack(path()), at="one", key="path")
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.components.conftest import OpenFile
-from tests.components.test_stations import MODEL, path
+from tests.components.test_stations import path
 from vizformer.components import stations
 
 pytestmark = pytest.mark.browser
@@ -36,7 +36,7 @@ def reload(page: Page) -> None:
 
 
 def test_nobody_goes_on_without_a_prediction(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     step(page, "one", 0)
     onwards(page).click()
     step(page, "one", 1)
@@ -59,7 +59,7 @@ def test_nobody_goes_on_without_a_prediction(open_file: OpenFile) -> None:
 def test_a_number_in_a_cell_is_rounded_once(open_file: OpenFile) -> None:
     cells = np.array([[5.1355, 4.8852, -1.0352]], np.float32)
     steps = [stations.Show("See.", [stations.Grid("", ["q"], ["a", "b", "c"], cells, signed=True, written=True)])]
-    page = open_file(stations.to_html(stations.pack([stations.Station("one", "One", steps)], MODEL)))
+    page = open_file(stations.to_html(stations.pack([stations.Station("one", "One", steps)])))
     assert page.locator(".vf-station-cell").all_inner_texts() == ["5.14", "4.89", "−1.04"]
     assert [cell.get_attribute("title") for cell in page.locator(".vf-station-cell").all()] == [
         "“q” → “a”: 5.135",  # 5.13549995 as float32
@@ -69,7 +69,7 @@ def test_a_number_in_a_cell_is_rounded_once(open_file: OpenFile) -> None:
 
 
 def test_a_dial_draws_the_picture_of_its_tick(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     page.locator(".vf-stations-line button").nth(1).click()
     step(page, "two", 0)
     expect(page.locator(".vf-station-bar")).to_have_count(2)
@@ -83,13 +83,13 @@ def test_a_dial_draws_the_picture_of_its_tick(open_file: OpenFile) -> None:
 
 
 def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="dog").click()
     expect(page.locator(".vf-stations-because")).to_have_text("Right. It is.")
     onwards(page).click()
     expect(page.locator(".vf-stations-line button").first).to_have_class("vf-done")
-    page.locator(".vf-stations-box", has_text="Attention").click()
+    page.locator(".vf-stations-line button").nth(1).click()
     step(page, "two", 0)
     reload(page)
     step(page, "two", 0)
@@ -102,14 +102,9 @@ def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile)
 
 
 def test_a_clock_says_what_is_done_and_what_is_left(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     clock = page.locator(".vf-stations-clock")
-    expect(clock).to_have_text("The path: 3 min, 3 to go; with every second half 6 min.")
-    expect(page.locator(".vf-stations-second")).to_contain_text("Second half, 3 min:")
-    page.locator(".vf-stations-second").get_by_role("button", name="Look inside: Tokens").click()
-    page.get_by_role("button", name="Back to the station").click()
-    expect(clock).to_contain_text("3 to go")  # of what is inside nothing is counted there
-    expect(page.locator(".vf-stations-second .vf-done")).to_have_text("Look inside: Tokens")
+    expect(clock).to_have_text("The path: 3 min, 3 to go; with every second half 3 min.")
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="dog").click()
     onwards(page).click()
@@ -122,7 +117,7 @@ def test_a_clock_says_what_is_done_and_what_is_left(open_file: OpenFile) -> None
 
 
 def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="cat").click()
     onwards(page).click()
@@ -144,7 +139,7 @@ def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFi
 
 
 def test_a_question_that_is_passed_over_does_not_come_at_each_station(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="cat").click()
     onwards(page).click()
@@ -159,7 +154,7 @@ def test_a_question_that_is_passed_over_does_not_come_at_each_station(open_file:
 
 
 def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="dog").click()
     onwards(page).click()
@@ -177,36 +172,14 @@ def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None
     expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")
 
 
-def test_a_lit_box_opens_down_to_a_product_and_closes(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
-    box = page.get_by_role("button", name="Tokens: look inside")
-    box.click()
-    inside = page.locator(".vf-stations-aside")
-    expect(inside.locator(".vf-title")).to_have_text("Tokens")
-    expect(inside.locator(".vf-stations-option")).to_have_text(["1 · Dots", "2 · Then"])
-    expect(inside.locator(".vf-caption")).to_have_text("3e-8 away")
-    expect(page.locator(".vf-stations-main")).to_be_hidden()
-    inside.locator(".vf-station-cell").nth(1).click()
-    expect(inside.locator(".vf-station-said")).to_have_text("1 × 2 = 2")
-    inside.locator(".vf-stations-option").nth(1).click()
-    expect(inside.locator(".vf-station-said")).to_have_text("")  # nothing to press here
-    inside.get_by_role("button", name="Back to the station").click()
-    step(page, "one", 0)
-    expect(page.locator(".vf-stations-main")).to_be_visible()
-    page.locator(".vf-stations-box", has_text="Attention").click()  # not lit: it leads to its station
-    step(page, "two", 0)
-
-
 def test_an_exercise_opens_at_its_station_and_closes(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    page = open_file(stations.to_html(stations.pack(path())))
     onwards(page).click()
     page.get_by_role("button", name="Build it: 3 · One <head>").click()
     inside = page.locator(".vf-stations-aside")
     expect(inside.locator(".vf-title")).to_have_text("3 · One <head>")
     expect(inside.locator("pre")).to_have_text(["z = weights v", "def head(q): ..."])
     expect(page.locator(".vf-stations-main")).to_be_hidden()
-    page.get_by_role("button", name="Tokens: look inside").click()  # one of the two at a time
-    expect(inside.locator("pre")).to_have_count(0)
     inside.get_by_role("button", name="Back to the station").click()
     step(page, "one", 1)
     expect(page.locator(".vf-stations-main")).to_be_visible()
@@ -216,7 +189,7 @@ def test_an_exercise_opens_at_its_station_and_closes(open_file: OpenFile) -> Non
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(open_file: OpenFile, scheme: str) -> None:
-    page = open_file(stations.to_html(stations.pack(path(), MODEL)), width=400, scheme=scheme)
+    page = open_file(stations.to_html(stations.pack(path())), width=400, scheme=scheme)
     assert page.evaluate(WIDTH) <= 0
     onwards(page).click()
     assert page.evaluate(WIDTH) <= 0

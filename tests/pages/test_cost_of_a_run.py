@@ -15,7 +15,7 @@ from vizformer.web.lessons.decoding import ways
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.generation import computations
-from vizformer.web.widgets.whole_model import beside
+from vizformer.web.widgets.whole_model import picture
 
 PAGE = "pages/learn/qkv.py"
 
@@ -51,33 +51,26 @@ def test_the_candidates_out_of_the_trace_are_those_of_the_steps() -> None:
     assert found.kept == wanted.kept
 
 
-def test_the_drawing_beside_a_part_is_the_same_for_each_sentence_and_is_opened_when_it_is_pressed(
+def test_the_model_beside_a_part_is_the_same_for_each_sentence_and_its_picture_comes_when_it_is_pressed(
     open_app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, inside = list[object](), beside.inside
-    monkeypatch.setattr(beside, "inside", lambda *args: made.append(args) or inside(*args))
+    made, drawn = list[object](), picture.drawn
+    monkeypatch.setattr(picture, "drawn", lambda *args, **rest: made.append(args) or drawn(*args, **rest))
     app = open_app(PAGE, model="zh-en", text="他喜欢猫。", part="arithmetic")
     first = _drawing(app)
     app.query_params["text"] = "她喜欢狗。"
-    second = _drawing(app.run())
-    assert first["content"] == second["content"]
-    assert first["of"] != second["of"]
-    assert first["inside"] == second["inside"] == ""
+    assert first == _drawing(app.run())
     assert len(json.dumps(first)) < 3_000
     assert not made
-    app.session_state["whole-model"] = {"selected": {"opened": second["of"], "seq": 1.0}}
-    opened = json.loads(_drawing(app.run())["inside"])
-    assert [step["title"] for step in opened["steps"]][:2] == [
-        "Query: what this position looks for",
-        "Keys: what each position offers to be found by",
-    ]
+    app.session_state["whole-model"] = {"selected": {"station": "", "seq": 1.0}}
+    assert _drawing(app.run()) == {**first, "open": True}
     assert len(made) == 1
-    app.query_params["text"] = "我喜欢书。"  # about something else, so that it is closed
-    assert _drawing(app.run())["inside"] == ""
+    app.session_state["whole-model"] = {"selected": {"station": "", "seq": 2.0}}
+    assert _drawing(app.run()) == first
     assert len(made) == 1
 
 
-def _drawing(app) -> dict[str, str]:
+def _drawing(app) -> dict[str, object]:
     assert not app.exception
     [found] = [one.proto for one in app.get("bidi_component") if one.proto.component_name == "vizformer_whole_model"]
     return json.loads(found.json)

@@ -17,11 +17,10 @@ from tests.components.test_mount import sent
 from tests.test_words import leaves
 from vizformer.assets import asset
 from vizformer.checkpoints import save
-from vizformer.components import stations as component
-from vizformer.components.stations import Ask, Bars, Box, Chips, Grid, Show, Station, Turn
+from vizformer.components.stations import Ask, Bars, Chips, Grid, Show, Station, Turn
+from vizformer.components.whole_model import Box
 from vizformer.exercises.folder import NOTEBOOK, contents
 from vizformer.exercises.path import TASKS, exercise
-from vizformer.explain.block_rows import find_block
 from vizformer.text.scripts import HAN, LATIN, script
 from vizformer.web.catalogue import server_folder, sources
 from vizformer.web.catalogue.subject import Subject
@@ -30,8 +29,7 @@ from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import minutes, stations
 from vizformer.web.widgets import source_language
-from vizformer.web.widgets.whole_model import beside, sentence
-from vizformer.web.widgets.whole_model.beside import positions_part
+from vizformer.web.widgets.whole_model import beside, picture, sentence
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.words import i18n, labels, lesson_words
 from vizformer.web.words.terms import unmarked
@@ -51,9 +49,7 @@ def walked(case: tuple[str, str]) -> tuple[Station, ...]:
 
 
 def drawing(case: tuple[str, str]) -> list[Box]:
-    about = sentence.Sentence(subject(*case))
-    wanted = ("attention", "mask", "cross", "layer")
-    return boxes(about.subject.config, {one.name for one in walked(case)}, beside.inside(about, wanted))
+    return boxes(subject(*case).config, {one.name for one in walked(case)})
 
 
 def drawn(app) -> dict[str, Any]:
@@ -108,7 +104,7 @@ def test_few_words_drive_a_station(monkeypatch, code) -> None:
 
 
 @pytest.mark.parametrize("code", ["en", "zh_CN"])
-def test_the_path_takes_sixty_to_ninety_minutes_as_the_app_says(monkeypatch, code) -> None:
+def test_the_path_takes_fifty_to_ninety_minutes_as_the_app_says(monkeypatch, code) -> None:
     for module in (lesson_words, stations, i18n):
         monkeypatch.setattr(module, "language", lambda: code)
     *each, whole = time_of_path.rows(subject(*CHINESE), code)
@@ -116,9 +112,7 @@ def test_the_path_takes_sixty_to_ninety_minutes_as_the_app_says(monkeypatch, cod
     assert time_of_path.LEAST <= whole[-1] <= time_of_path.MOST
     data = json.loads(stations.packed(subject(*CHINESE), code).content)
     halves = [one["minutes"] + one["deeper"]["minutes"] for one in data["stations"]]
-    said = sum(halves) + sum(box["minutes"] for box in data["model"])
-    assert said == pytest.approx(whole[-1])  # rounded once, in the browser
-    assert {box["station"] for box in data["model"] if box["minutes"]} == {"query", "mask", "layer", "cross"}
+    assert sum(halves) == pytest.approx(whole[-1])  # rounded once, in the browser
 
 
 def test_a_text_is_read_at_the_rates_that_are_said() -> None:
@@ -255,15 +249,6 @@ def test_what_is_right_of_a_readers_own_language_is_what_that_model_computes(mon
     assert answered("cross", case)[1].startswith(crossed.tokens["encoder"][int(weights.argmax())].text)
 
 
-def test_what_is_inside_the_mask_and_cross_attention_is_that_of_their_stations(monkeypatch) -> None:
-    speak(monkeypatch, "en")
-    about = sentence.Sentence(subject("zh-en", "I have a cat."))
-    opened = {box.station: box.inside for box in stations.drawn_model(about, stations.all_stations(about))}
-    keys = {name: {name for step in opened[name] for name in step.grid.columns} for name in ("mask", "cross")}
-    assert {"have", "cat"} <= keys["mask"]
-    assert {"有", "猫"} <= keys["cross"]
-
-
 @pytest.mark.parametrize(("code", "model", "text"), [
     ("en", "zh-en", "我有一只猫。"), ("zh_CN", "zh-en", "I have a cat."), ("en", "stories", "I have a cat."),
     ("en", "cloze", "I have a cat."), ("en", "zh-en", "У меня есть кошка."),
@@ -301,52 +286,16 @@ def test_the_second_half_of_positions_is_about_the_scheme_of_the_model() -> None
     halves = {"sinusoidal": "Waves", "rope": "Six schemes", "learned": "Six schemes", "alibi": "Six schemes"}
     for positions, title in halves.items():
         config = replace(subject(*CHINESE).config, positions=positions)
-        assert lesson_words.say("positions", positions_part(config), "title") == title
+        assert lesson_words.say("positions", picture.positions_part(config), "title") == title
     for case in CASES:
         entry, changes = beside.leads_to("places", sentence.Sentence(subject(*case)))
         assert lesson_words.say(entry.url, changes["part"], "title") == halves[subject(*case).config.positions]
 
 
-def test_inside_a_box_every_number_has_its_sum() -> None:
-    about = subject(*CHINESE)
-    opened = {box.station: box.inside for box in drawing(CHINESE) if box.inside}
-    assert set(opened) == {"query", "mask", "cross", "layer"}
-    assert all(step.proof for steps in opened.values() for step in steps)
-    look = sentence.Sentence(about).look
-    record = load("zh-en").trace(CHINESE[1])[f"encoder.{look.layer}.self"]
-    made = {step.title: step.grid for step in opened["query"]}
-    weights = made["Softmax, 4: divide"]
-    assert not weights.signed
-    np.testing.assert_allclose(weights.cells[0], record.pattern(look.head)[look.query].numpy(), atol=1e-6)
-    dots = made["Query times every key"]
-    q, k = record.q[look.head][look.query], record.k[look.head]
-    np.testing.assert_allclose(dots.cells[0], (k @ q).numpy(), atol=1e-4)
-    for column, tip in enumerate(dots.tips[0]):  # "0.123 × (−0.456) + 0.789 × 0.012 + … (64 products) = 1.234"
-        a, b, c, d, total = (float(x) for x in re.findall(r"\d+\.\d+", tip))
-        np.testing.assert_allclose([a, b, c, d], np.abs([q[0], k[column][0], q[1], k[column][1]]), atol=6e-4)
-        assert total == pytest.approx(abs(float(k[column] @ q)), abs=6e-4)
-        assert "(64 products)" in tip
-
-
-def test_the_network_opens_down_to_one_product() -> None:
-    found, model = sentence.Sentence(subject(*CHINESE)), load("zh-en")
-    at, row = f"encoder.{found.look.layer}", found.found.followed
-    network = find_block(model, "encoder", found.look.layer).feedforward
-    x = model.trace(CHINESE[1]).residual(f"{at}.mid")[row]
-    opened = next(box.inside for box in drawing(CHINESE) if box.station == "layer" and box.inside)
-    widened = next(step.grid for step in opened if any(step.grid.tips[0]))
-    wanted = network.W_in(x).detach()[: widened.cells.shape[1]]
-    np.testing.assert_allclose(widened.cells[0], wanted.numpy(), atol=1e-4)
-    for value, tip in zip(widened.cells[0], widened.tips[0], strict=True):
-        assert tip.endswith(f"= {value:.3f}".replace("-", "−"))
-
-
 def test_the_whole_model_stands_beside_each_part_and_its_place_is_lit() -> None:
     for case in CASES:
         about = subject(*case)
-        data = json.loads(beside._drawing(about.model, "en", "layer"))
-        names = {box["station"] for box in data["model"]}
-        assert [box["station"] for box in data["model"] if box["opens"]] == ["layer"]
+        names = beside._line(about.model, "en").stations
         entries = [beside.leads_to(name, sentence.Sentence(about))[0] for name in names]
         assert all(entry in sitemap.COURSE for entry in entries)
         parts = {entry.url: lesson_words.parts(entry.url, "en") for entry in sitemap.COURSE}
@@ -362,21 +311,34 @@ def test_the_drawing_lights_what_a_part_is_about_and_nothing_where_that_is_no_bo
     about = subject(*CHINESE)
     for place, lit in (("positions", ["places"]), ("masks", ["mask"]), ("costs/results", [])):
         here = beside.PLACES.get(place, beside.PLACES[place.partition("/")[0]])
-        data = json.loads(beside._drawing(about.model, "en", here))["model"]
+        data = json.loads(beside._line(about.model, "en").content)["model"]
         assert [box["station"] for box in data if here in box["lit_at"]] == lit
-        assert any(box["opens"] for box in data) == (lit == ["mask"])
 
 
-def test_what_can_be_opened_has_something_inside_and_is_that_of_the_path() -> None:
-    for case in CASES:
-        about = subject(*case)
-        whole = {box.station: component.pack_inside(box.inside) for box in drawing(case) if box.inside}
-        for here in {*beside.PLACES.values()}:
-            data = json.loads(beside._drawing(about.model, "en", here))["model"]
-            if opens := [box["station"] for box in data if box["opens"]]:
-                found = beside._inside_text(about, "en", here)
-                assert json.loads(found)["steps"]
-                assert found == whole[opens[0]]
+@pytest.mark.parametrize(("station", "kind"), [("query", "encoder"), ("mask", "decoder"), ("cross", "cross")])
+def test_a_lit_box_opens_into_the_picture_of_the_whole_model_and_another_one_leads_to_its_station(
+    open_app, station: str, kind: str
+) -> None:
+    app = open_app(PAGE, model="zh-en", text="I have a cat.", part=station)
+
+    def shown() -> list[str]:
+        return [one.proto.component_name for one in app.get("bidi_component")]
+
+    assert "vizformer_whole_model" in shown()
+    assert "vizformer_whole_model_picture" not in shown()
+    app.session_state["path-model"] = {"selected": {"station": "", "seq": 1.0}}
+    app.run()
+    data = sent(app, shown().index("vizformer_whole_model_picture"))
+    assert [one["kind"] for lane in data["lanes"] for one in lane["maps"]][data["look"][0]] == kind
+    for seq, nonsense in enumerate(("nowhere", ["mask"], None), 2):
+        app.session_state["path-model"] = {"selected": {"station": nonsense, "seq": float(seq)}}
+        app.run()
+        assert not app.exception
+        assert drawn(app)["at"] == station
+    app.session_state["path-model"] = {"selected": {"station": "layer", "seq": 9.0}}
+    app.run()
+    assert drawn(app)["at"] == "layer"
+    assert "vizformer_whole_model_picture" not in shown()
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

@@ -32,13 +32,11 @@ class Component:
 
     `words`: its texts in English, by the names of its script, which are sent in the language of whoever looks.
     `drawn`: whether there is anything to see; otherwise there are no style sheets.
-    `sheet`: the component whose style sheet it shares; empty for one of its own.
     """
 
     entry: str
     words: Mapping[str, str] = field(default_factory=dict, compare=False)
     drawn: bool = True
-    sheet: str = ""
 
     def __post_init__(self) -> None:
         KNOWN[self.entry] = self
@@ -50,7 +48,7 @@ class Component:
 
     @property
     def style(self) -> str:
-        return _styles(self.sheet or self.entry) if self.drawn else ""
+        return _styles(self.entry) if self.drawn else ""
 
     def mount(
         self,
@@ -149,6 +147,19 @@ def reported(key: str) -> Mapping[str, Any]:
 
     state = st.session_state.get(streamlit_key(key))
     return state if isinstance(state, Mapping) else {}
+
+
+def news(key: str) -> Mapping[str, Any]:
+    """What was pressed in a component that numbers what it says (`seq`), once; empty where there is nothing new."""
+    import streamlit as st
+
+    heard, report = f"_heard of {key}", reported(key).get("selected")
+    if not isinstance(report, Mapping) or not isinstance(report.get("seq"), int | float):
+        return {}
+    if report["seq"] == st.session_state.get(heard):
+        return {}
+    st.session_state[heard] = report["seq"]
+    return report
 
 
 def current(

@@ -6,8 +6,6 @@ import { readTheme } from "./js/colours.js";
 import { element, isShortcut } from "./js/dom.js";
 import { drawExercise } from "./js/exercise.js";
 import { within } from "./js/numbers.js";
-import { drawModel, isOpened } from "./js/model_drawing.js";
-import { drawInside } from "./js/opened_box.js";
 import { drawSecondHalf } from "./js/second_half.js";
 import { drawLine } from "./js/station_line.js";
 import { clock } from "./js/path_clock.js";
@@ -18,7 +16,7 @@ import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill, writeWithTerms } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { BoxData, ExerciseData, Kept, PathData, SentStations, StationData, StationStep } from "./js/station_types.d.ts" */
+/** @import { ExerciseData, Kept, PathData, SentStations, StationData, StationStep } from "./js/station_types.d.ts" */
 
 class Stations {
   /** @type {PathData} */ data;
@@ -29,7 +27,6 @@ class Stations {
   /** @type {Map<StationStep, number>} Where each dial stands. */ turned = new Map();
   /** @type {{ station: StationData, chosen: number } | null} An earlier question, asked again before this station. */
   recalled = null;
-  /** @type {{ box: number, step: number } | null} The box of the drawing that is looked into. */ opened = null;
   /** @type {ExerciseData | null} The exercise that is read. */ built = null;
   told = "";  // the station of which Python spoke last
   station = 0;
@@ -49,7 +46,6 @@ class Stations {
     this.dial = element("label", "vf-stations-dial");
     this.picture = element("div", "vf-stations-picture");
     this.aside = element("div", "vf-stations-aside");
-    this.drawing = element("nav", "vf-stations-model");
     this.back = plainButton("vf-stations-back", () => this.go(-1));
     this.next = plainButton("vf-stations-next", () => this.go(1));
     this.place = element("span", "vf-caption");
@@ -60,9 +56,7 @@ class Stations {
     bar.append(this.back, this.next, this.place, this.time);
     this.main = element("div", "vf-stations-main");
     this.main.append(top, this.words, bar, this.asked, this.dial, this.picture);
-    const both = element("div", "vf-stations-both");
-    both.append(this.main, this.aside, this.drawing);
-    this.root.append(this.line, both);
+    this.root.append(this.line, this.main, this.aside);
     this.root.addEventListener("keydown", (event) => this.press(event));
     parent.append(this.root);
   }
@@ -84,14 +78,13 @@ class Stations {
     const wished = data.at && data.at !== this.told ? data.at : before || (first ? this.kept.at : "");
     this.told = data.at;
     const at = Math.max(0, names.indexOf(wished));
-    if (!other && names[at] === before) this.show();  // what was asked again or is looked into stays
-    else this.enter(at, names[at] === before ? this.step : this.left.get(names[at]) ?? 0, false);
+    if (!other && names[at] === before) this.show();  // what was asked again stays
+    else this.enter(at, names[at] === before ? this.step : this.left.get(names[at]) ?? 0, first && at > 0 && !data.at);
   }
 
   /** @param {number} station @param {number} step @param {boolean} tell */
   enter(station, step, tell) {
     const comes = tell && station > this.station;
-    this.opened = null;
     this.built = null;
     this.station = within(station, this.data.stations.length);
     this.step = within(step, this.here.steps.length);
@@ -151,13 +144,8 @@ class Stations {
   show() {
     const { data: { words, stations: all }, here, step } = this;
     const now = here.steps[step];
-    const aside = this.opened !== null || this.built !== null;
-    this.main.hidden = aside;
-    this.aside.hidden = !aside;
-    if (this.opened) {
-      this.lookInside(this.opened);
-      return;
-    }
+    this.main.hidden = this.built !== null;
+    this.aside.hidden = this.built === null;
     if (this.built) {
       this.aside.replaceChildren(...drawExercise(this.built, words, () => this.build(null)));
       return;
@@ -168,9 +156,8 @@ class Stations {
     this.drawLine();
     this.head.textContent = `${this.station + 1} · ${here.title}`;
     this.about.textContent = here.about;
-    const inside = this.data.model.find((part) => part.station === here.name && isOpened(part, here.name));
-    drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, here.exercises, this.kept, here.name, words,
-      { deeper: () => this.tell(true), open: (box) => this.open(box), build: (one) => this.build(one) });
+    drawSecondHalf(this.second, this.send ? here.deeper : null, here.exercises, this.kept.deeper.includes(here.name), words,
+      { deeper: () => this.tell(true), build: (one) => this.build(one) });
     this.time.textContent = fill(words.clock, clock(this.data, this.kept, !!this.send));
     writeWithTerms(this.words, now.words);
     this.back.textContent = words.back;
@@ -183,18 +170,9 @@ class Stations {
     this.place.textContent = last && !following ? fill(words.finished, counted(all, this.kept)) : fill(words.place, at);
     this.root.dataset.station = here.name;
     this.root.dataset.step = String(step);
-    this.drawModel();
     this.ask(now);
     this.turn(now);
     this.draw(now);
-  }
-
-  /** @param {BoxData} box */
-  open(box) {
-    this.kept.inside = [...new Set([...this.kept.inside, box.station])];
-    this.built = null;
-    this.opened = { box: this.data.model.indexOf(box), step: 0 };
-    this.show();
   }
 
   /** @param {ExerciseData | null} exercise */
@@ -203,36 +181,9 @@ class Stations {
     this.show();
   }
 
-  /** @param {{ box: number, step: number }} opened */
-  lookInside({ box, step }) {
-    writeKept(this.kept);
-    this.aside.replaceChildren(...drawInside(this.data.model[box], step, {
-      theme: readTheme(this.root),
-      words: this.data.words,
-      room: this.aside.clientWidth,
-      go: (to) => {
-        this.opened = { box, step: to };
-        this.show();
-      },
-      close: () => {
-        this.opened = null;
-        this.show();
-      },
-    }));
-  }
-
   drawLine() {
     drawLine(this.line, this.data, this.kept, this.station, (index) => {
       this.enter(index, this.left.get(this.data.stations[index].name) ?? 0, true);
-    });
-  }
-
-  drawModel() {
-    const { model, words, stations: all } = this.data;
-    drawModel(this.drawing, model, this.here.name, words, (part) => {
-      const to = all.findIndex(({ name }) => name === part.station);
-      if (isOpened(part, this.here.name)) this.open(part);
-      else if (to >= 0) this.enter(to, this.left.get(part.station) ?? 0, true);
     });
   }
 

@@ -1,6 +1,6 @@
 """The stations of a path: pictures that are stepped through, a prediction before each answer, one thing to turn.
 
-    packed = pack(stations, model)
+    packed = pack(stations)
     station = mount(packed, at="query", key="path")      # the station that the reader has gone to, or None
     to_html(packed)                                      # the same, as a file
 
@@ -9,7 +9,7 @@ are packed into one text, which a page can keep: what is sent again with each ru
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,8 +26,6 @@ ENGLISH: Mapping[str, str] = words_of(__file__)
 _WRITTEN = (2, 3)  # decimals: in a cell, and when one points at it
 
 _COMPONENT = _mount.Component("stations")
-_MODEL = _mount.Component("whole_model", sheet="stations")
-_OF_DRAWING, _OF_INSIDE = ("model", "open", "close"), ("press", "blocked", "cell", "number")  # the words of each
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,6 @@ class Grid:
     lit: int | None = None
     notes: Sequence[str] = ()  # what stands behind each row; empty for nothing
     small: bool = False
-    tips: Sequence[Sequence[str]] = ()  # what is said of a cell that is pressed, row by row; empty for nothing
 
 
 @dataclass(frozen=True)
@@ -170,30 +167,6 @@ class Station:
 
 
 @dataclass(frozen=True)
-class Inside:
-    """A step of what happens inside a box: what is done and why, and how near that is to the model's number, in words."""
-
-    title: str
-    text: str
-    grid: Grid
-    proof: str
-
-
-@dataclass(frozen=True)
-class Box:
-    """A part of the small drawing of the model, in column 0 or 1, lit at some stations; a press leads to its own."""
-
-    title: str
-    station: str
-    column: int
-    lit_at: Sequence[str]
-    starts: str = ""  # whether a new group of boxes begins with it, and what that is called ("3 times"); else empty
-    inside: Sequence[Inside] = ()  # what opens when it is pressed while it is lit
-    minutes: float = 0  # how long that takes
-    opens: bool = False  # whether something does of which `inside` is sent only then
-
-
-@dataclass(frozen=True)
 class Packed:
     names: tuple[str, ...]
     content: str = field(repr=False)
@@ -201,12 +174,11 @@ class Packed:
 
 def pack(
     stations: Sequence[Station],
-    model: Sequence[Box],
     *,
     text: str = "",
     words: Mapping[str, str] | None = None,
 ) -> Packed:
-    """Makes of a path, and of the boxes of the drawing from the bottom to the top of each side, what is sent.
+    """Makes of a path what is sent.
 
     `text`: names the sentence, so that answers about another one are not taken for answers about this one.
     `words`: those that are not the usual ones.
@@ -224,79 +196,21 @@ def pack(
             }
             for station in stations
         ],
-        "model": [
-            {
-                **{name: value for name, value in vars(box).items() if name != "inside"},
-                "opens": bool(box.inside),
-                "inside": _opened(box.inside),
-            }
-            for box in model
-        ],
         "text": text,
         "next_day": NEXT_DAY,
         "words": {**spoken(ENGLISH), **(words or {})},
     }
-    return Packed(tuple(station.name for station in stations), _as_text(data))
-
-
-def pack_model(model: Sequence[Box], *, words: Mapping[str, str]) -> str:
-    """Makes of the boxes alone what is sent: the same for every text, as what is inside them is not in it."""
-    boxes = [{name: value for name, value in vars(box).items() if name not in ("inside", "minutes")} for box in model]
-    return _as_text({"model": boxes, "words": dict(_words(_OF_DRAWING), **words)})
-
-
-def pack_inside(inside: Sequence[Inside]) -> str:
-    """Makes of what is inside a box what is sent when it is opened."""
-    return _as_text({"steps": _opened(inside), "words": _words(_OF_INSIDE)})
-
-
-def _opened(inside: Sequence[Inside]) -> list[dict[str, Any]]:
-    return [{**vars(one), "grid": _frame([one.grid])} for one in inside]
-
-
-def _words(names: Sequence[str]) -> dict[str, str]:
-    said = spoken(ENGLISH)
-    return {name: said[name] for name in names}
-
-
-def _as_text(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False)
+    return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))
 
 
 def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
     """Shows the path; once, the station to which the reader has gone, and whether she asked to go deeper; else None."""
-    report = _news(key)
+    report = _mount.news(key)
     name = next((name for name in packed.names if name == report.get("station")), None)
     gone = None if name is None else (name, report.get("deeper") is True)
     data = {"content": packed.content, "at": at if gone is None else gone[0]}
     _COMPONENT.mount(data, key=key)
     return gone
-
-
-def mount_model(content: str, *, here: str, of: str, inside: Callable[[], str], key: str) -> str | None:
-    """Shows the drawing of the model alone, the boxes of `here` lit; the station of a box that was pressed, once.
-
-    `inside`: makes what is in the lit box (`pack_inside`); asked for while a reader has it open, and only then.
-    `of`: names what that is about; what was opened about something else is closed.
-    """
-    said = _mount.reported(key).get("selected")
-    opened = isinstance(said, Mapping) and said.get("opened") == of
-    _MODEL.mount({"content": content, "at": here, "of": of, "inside": inside() if opened else ""}, key=key)
-    if not (report := _news(key)):
-        return None
-    names = (box["station"] for box in json.loads(content)["model"])
-    return next((name for name in names if name == report.get("station")), None)
-
-
-def _news(key: str) -> Mapping[str, Any]:
-    """What the reader has pressed, once; empty where there is nothing new."""
-    import streamlit as st
-
-    heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
-    if not isinstance(report, Mapping) or report.get("seq") in (None, st.session_state.get(heard)):
-        return {}
-    st.session_state[heard] = report["seq"]
-    return report
 
 
 def to_html(packed: Packed, *, title: str = "Path") -> _mount.Html:

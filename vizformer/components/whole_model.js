@@ -1,85 +1,57 @@
 // @ts-check
-// The whole model in sight beside a part of a lesson: its place is lit; a lit box opens, the others lead to their parts.
+// The model in one line, its place at hand lit; a lit box opens on the page, the others lead to their parts.
 
-import { readTheme } from "./js/colours.js";
 import { element } from "./js/dom.js";
-import { drawModel, isOpened } from "./js/model_drawing.js";
-import { drawInside } from "./js/opened_box.js";
 import { present } from "./js/present.js";
+import { plainButton } from "./js/station_questions.js";
+import { fill } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { ModelData, OpenedData, SentModel } from "./js/station_types.d.ts" */
+/** @import { BoxData, ModelData, SentModel } from "./js/station_types.d.ts" */
 
 class WholeModel {
-  /** @type {ModelData} */ data;
   content = "";
   here = "";
-  of = "";  // what the drawing is about
-  inside = "";
-  /** @type {OpenedData | null} */ opened = null;  // what is in the lit box, which is sent when it is pressed
-  closed = false;  // whether the reader has closed it, and the server has not heard of it yet
-  step = 0;
-  seen = "";  // the station whose box was brought into sight
+  /** @type {{ part: BoxData, button: HTMLButtonElement }[]} */ boxes = [];
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.root = element("section", "vf-stations vf-whole");
-    this.drawing = element("nav", "vf-stations-model");
-    this.look = element("div", "vf-stations-aside");
-    this.root.append(this.drawing, this.look);
+    this.root = element("nav", "vf-whole");
     parent.append(this.root);
   }
 
   /** @param {Component<SentModel>} component */
   update({ data, setStateValue }) {
     this.send = setStateValue;
-    if (data.content !== this.content) this.data = JSON.parse(data.content);
-    if (data.inside !== this.inside) this.step = 0;
-    this.content = data.content;
-    this.here = data.at;
-    this.of = data.of;
-    this.inside = data.inside;
-    if (!data.inside) this.closed = false;
-    this.opened = data.inside && !this.closed ? JSON.parse(data.inside) : null;
-    this.show();
-  }
-
-  show() {
-    const { opened } = this, { model, words } = this.data;
-    drawModel(this.drawing, model, this.here, words, (part) => {
-      this.closed = false;
-      this.tell(isOpened(part, this.here) ? { opened: this.of } : { station: part.station });
-    });
-    const lit = [...this.drawing.querySelectorAll("[aria-current]")].pop();  // the first one, as they stand from the right
-    if (lit instanceof HTMLElement && this.seen !== this.here) {
-      this.drawing.scrollLeft = lit.offsetLeft - (this.drawing.clientWidth - lit.offsetWidth) / 2;
-      this.seen = this.here;
+    /** @type {ModelData} */ const { model, words } = JSON.parse(data.content);
+    const moved = data.content !== this.content || data.at !== this.here;
+    if (data.content !== this.content) {
+      this.boxes = model.map((part) => ({ part, button: plainButton("", () => this.press(part), part.title) }));
+      this.root.replaceChildren(...this.boxes.flatMap(({ part, button }) => (
+        part.starts ? [element("span", "", part.starts), button] : [button])));
+      this.root.setAttribute("aria-label", words.model);
     }
-    const box = model.find((part) => isOpened(part, this.here));
-    const isOpen = opened !== null && opened.steps.length > 0 && box !== undefined;
-    this.drawing.hidden = isOpen;
-    this.look.hidden = !isOpen;
-    if (!isOpen) return;
-    this.look.replaceChildren(...drawInside({ title: box.title, inside: opened.steps }, this.step, {
-      theme: readTheme(this.root),
-      words: { ...words, ...opened.words },
-      room: this.look.clientWidth,
-      go: (to) => {
-        this.step = to;
-        this.show();
-      },
-      close: () => {
-        this.opened = null;
-        this.closed = true;
-        this.show();
-        this.tell({ opened: "" });
-      },
-    }));
+    [this.content, this.here] = [data.content, data.at];
+    for (const { part, button } of this.boxes) {
+      const lit = this.isLit(part);
+      for (const [name, value] of [["aria-current", lit], ["aria-expanded", lit && data.open]]) {
+        if (lit) button.setAttribute(String(name), String(value));
+        else button.removeAttribute(String(name));
+      }
+      button.setAttribute("aria-label", lit ? fill(words.open, { title: part.title }) : part.title);
+    }
+    const first = this.boxes.find(({ part }) => this.isLit(part))?.button;
+    if (first && moved) this.root.scrollLeft = first.offsetLeft - (this.root.clientWidth - first.offsetWidth) / 2;
   }
 
-  /** @param {{ opened: string } | { station: string }} said */
-  tell(said) {
-    if (this.send) this.send("selected", { ...said, seq: Date.now() });
+  /** @param {BoxData} part */
+  isLit(part) {
+    return part.lit_at.includes(this.here);
+  }
+
+  /** @param {BoxData} part */
+  press(part) {
+    if (this.send) this.send("selected", { station: this.isLit(part) ? "" : part.station, seq: Date.now() });
   }
 
   close() {

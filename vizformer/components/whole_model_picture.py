@@ -146,14 +146,7 @@ def mount(picture: Picture, *, key: str) -> None:
 
 def pressed(key: str) -> Press | None:
     """What was pressed that the page answers, once; else None."""
-    import streamlit as st
-
-    heard = f"_heard of {key}"
-    press, seq = _pressed(_mount.reported(key).get("selected"))
-    if press is None or seq == st.session_state.get(heard):
-        return None
-    st.session_state[heard] = seq
-    return press
+    return _pressed(_mount.news(key))
 
 
 def to_html(picture: Picture, *, title: str = "The whole model") -> _mount.Html:
@@ -162,15 +155,13 @@ def to_html(picture: Picture, *, title: str = "The whole model") -> _mount.Html:
     return _COMPONENT.page(data, columns, title=title)
 
 
-def _pressed(report: object) -> tuple[Press | None, object]:
-    """What a browser reported, and when; (None, None) where it is anything else."""
-    if not isinstance(report, Mapping) or not isinstance(report.get("seq"), int | float):
-        return None, None
+def _pressed(report: Mapping[str, Any]) -> Press | None:
+    """What a browser reported; None where it is anything else."""
     if report.get("does") not in DOES or report.get("kind", "") not in ("", "encoder", "decoder", "cross"):
-        return None, None
+        return None
     numbers = {name: count(report.get(name)) or 0 for name in ("layer", "head", "query", "row", "token")}
     box = report.get("box", "") if report.get("box") in DOES else ""
-    return Press(report["does"], report.get("kind", ""), **numbers, box=box), report["seq"]
+    return Press(report["does"], report.get("kind", ""), **numbers, box=box)
 
 
 def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 
 from vizformer.analysis.attribution.predictions import Prediction, most_probable
@@ -211,13 +211,30 @@ def _look(lanes: Sequence[Lane], mask_id: int | None) -> Look:
         rows = [mask_id is not None and token.id == mask_id for token in queries]
     if (chosen := wanted & np.array(rows)[:, None]).any():
         wanted = chosen
+    return _largest(every, every[-1].kind, wanted)
+
+
+def look_of(lanes: Sequence[Lane], kind: Kind) -> Look | None:
+    """Of a kind of attention the largest weight of a word onto another word; None where the model has no such kind."""
+    every = [one for lane in lanes for one in lane.attention]
+    if all(one.kind != kind for one in every):
+        return None
+    queries = lanes[0 if kind == "encoder" else -1].tokens
+    keys = lanes[0].tokens if kind == "cross" else queries
+    others = np.array([[kind == "cross" or i != j for j in range(len(keys))] for i in range(len(queries))])
+    return _largest(every, kind, others & np.outer([*map(_is_word, queries)], [*map(_is_word, keys)]))
+
+
+def _largest(every: Sequence[Attention], kind: Kind, wanted: Bool[ndarray, "n_q n_k"]) -> Look:
+    """The largest weight of a kind among the cells that are wanted; of heads that rest only where all do."""
     if not wanted.any():
         wanted[:] = True
-    best = (-1.0, Look(0, 0, 0, 0))
+    best = (-np.inf, Look(0, 0, 0, 0))
     for place, one in enumerate(every):
-        if cross and one.kind != "cross":
+        if one.kind != kind:
             continue
-        weights = np.where(wanted & (one.weights < _ALL), np.nan_to_num(one.weights), -1)
+        rests = np.array([rest is not None for rest in one.rests])[:, None, None]
+        weights = np.where(wanted & (one.weights < _ALL), np.nan_to_num(one.weights) - rests, -2)
         head, query, key = (int(i) for i in np.unravel_index(int(weights.argmax()), weights.shape))
         best = max(best, (float(weights[head, query, key]), Look(place, head, query, key)), key=lambda found: found[0])
     return best[1]

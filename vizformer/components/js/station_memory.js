@@ -9,12 +9,11 @@ const STORE = "vizformer.path";
 
 /** @returns {Kept} */
 export function readKept() {
-  const { answers, done, deeper, inside, at } = readStore(STORE);
+  const { answers, done, deeper, at } = readStore(STORE);
   return {
     answers: typeof answers === "object" && answers ? answers : {},
     done: Array.isArray(done) ? done : [],
     deeper: Array.isArray(deeper) ? deeper : [],
-    inside: Array.isArray(inside) ? inside : [],
     at: typeof at === "string" ? at : "",
   };
 }

@@ -47,7 +47,7 @@ function drawChips({ names, notes, lit }) {
 
 /** @param {GridPart} part @param {Theme} theme @param {Words} words */
 function drawGrid(part, theme, words) {
-  const { rows, columns, cells, signed: both, written, texts, lit, notes, small, tips } = part;
+  const { rows, columns, cells, signed: both, written, texts, lit, notes, small } = part;
   const count = cells[0]?.length ?? 0;
   const grid = element("div", columns.length ? "vf-station-grid" : "vf-station-grid vf-station-rows");
   grid.style.setProperty("--vf-columns", String(count));
@@ -80,11 +80,6 @@ function drawGrid(part, theme, words) {
       cell.title = columns.length
         ? fill(words.cell, { row: visible(name), column: visible(columns[index]), value: shown })
         : fill(words.number, { row: visible(name), index, value: shown });
-      const tip = tips[at]?.[index];
-      if (tip) {
-        cell.dataset.tip = tip;
-        cell.tabIndex = 0;
-      }
       row.append(cell);
     }
     row.append(element("span", "vf-station-note", notes[at] ?? ""));

@@ -16,7 +16,6 @@ export interface GridPart {
   lit: number | null;
   notes: string[];
   small: boolean;
-  tips: string[][];
 }
 export interface BarsPart {
   kind: "bars";
@@ -65,24 +64,10 @@ export interface StationData {
   exercises: ExerciseData[];
   steps: StationStep[];
 }
-/** A step of what happens inside a box. */
-export interface InsideData { title: string; text: string; grid: Part[]; proof: string }
-export interface BoxData {
-  title: string;
-  station: string;
-  column: number;
-  lit_at: string[];
-  starts: string;
-  /** Whether something opens where it is lit. */
-  opens: boolean;
-  inside: InsideData[];
-  minutes: number;
-}
-
-/** The drawing of the model alone, and what is in its lit box: a ModelData and an OpenedData as JSON; "" where it is closed. */
-export interface SentModel extends Sent<null> { content: string; at: string; of: string; inside: string }
+/** The model in one line, a ModelData as JSON; the station at hand, and whether what its boxes open is there. */
+export interface SentModel extends Sent<null> { content: string; at: string; open: boolean }
+export interface BoxData { title: string; station: string; lit_at: string[]; starts: string }
 export interface ModelData { model: BoxData[]; words: Words }
-export interface OpenedData { steps: InsideData[]; words: Words }
 
 export interface SentStations extends Sent<null> {
   /** A PathData as JSON. */
@@ -92,7 +77,6 @@ export interface SentStations extends Sent<null> {
 
 export interface PathData {
   stations: StationData[];
-  model: BoxData[];
   text: string;
   /** ms after which what was answered rightly is asked again. */
   next_day: number;
@@ -102,11 +86,10 @@ export interface PathData {
 /** What was predicted at a station, when (ms), and whether it was asked again since. */
 export interface Answer { choice: number; text: string; right: boolean; when: number; again: boolean }
 
-/** What is kept in the browser: the answer to each question about a text, which stations were gone through, their second halves and boxes too. */
+/** What is kept in the browser: the answer to each question about a text, which stations were gone through, their second halves too. */
 export interface Kept {
   answers: Record<string, Answer>;
   done: string[];
   deeper: string[];
-  inside: string[];
   at: string;
 }

@@ -3,11 +3,10 @@
 from math import isfinite
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from vizformer.analysis import Kind
-from vizformer.analysis.attribution.picture_numbers import Attention, ForwardPicture, forward_picture
+from vizformer.analysis.attribution.picture_numbers import Attention, ForwardPicture, forward_picture, look_of
 from vizformer.components import whole_model_picture
 from vizformer.components.whole_model_picture import Candidate, Lane, Maps, Picture, Press
 from vizformer.config import ModelConfig
@@ -20,7 +19,6 @@ from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
 from vizformer.web.widgets import downloads, head_downloads, source_language
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
@@ -124,15 +122,10 @@ def _every(subject: Subject) -> list[Attention]:
 
 
 def _look(found: ForwardPicture, kind: Kind | None = None) -> tuple[int, int, int, int]:
-    """The cell that is enlarged at first: of another kind than that one, the largest weight below 0.99 of its last layer."""
-    every = [one for lane in found.lanes for one in lane.attention]
-    places = [at for at, one in enumerate(every) if one.kind == kind]
-    if not places or every[found.look.attention].kind == kind:
-        return found.look.attention, found.look.head, found.look.query, found.look.key
-    weights = every[places[-1]].weights
-    telling = np.where(weights < 0.99, np.nan_to_num(weights), -1)
-    head, query, token = (int(i) for i in np.unravel_index(int(telling.argmax()), weights.shape))
-    return places[-1], head, query, token
+    """The cell that is enlarged at first: the picture's own, or one of another `kind` that is wanted."""
+    own = [one.kind for lane in found.lanes for one in lane.attention][found.look.attention]
+    look = (kind and kind != own and look_of(found.lanes, kind)) or found.look
+    return look.attention, look.head, look.query, look.key
 
 
 def drawn(
@@ -207,6 +200,11 @@ def written(subject: Subject, row: int, token: int) -> dict[str, str]:
     ids = [one.id for one in tokens["decoder"][: row + 1]]
     text = decode([*ids, token]).strip()
     return {"target" if config.architecture == "encoder-decoder" else "text": text}
+
+
+def positions_part(config: ModelConfig) -> str:
+    """The part of Positions that is about what this model does: waves, or one of the other schemes."""
+    return "waves" if config.positions == "sinusoidal" else "options"
 
 
 def leads_to(press: Press, subject: Subject) -> tuple[Entry, dict[str, Any]]:

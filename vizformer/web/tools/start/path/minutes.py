@@ -6,15 +6,15 @@ words.  The seconds below are assumptions; nobody was timed.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from vizformer.components.stations import Ask, Inside, Station, Turn
+from vizformer.components.stations import Ask, Station, Turn
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.words import lesson_words
 
 WORDS, CHARACTERS = 180, 300  # read in a minute
-LOOK, CHOOSE, TICK, MOST_TICKS, PRESS = 8, 12, 3, 8, 10  # seconds: a new picture, a choice, a tick of a dial, a sum
+LOOK, CHOOSE, TICK, MOST_TICKS = 8, 12, 3, 8  # seconds: a new picture, a choice, a tick of a dial
 WORK, TRY = 30, 45  # seconds: a question of a lesson, one thing to try
 _CHINESE = r"[\u3400-\u9fff]"
 
@@ -43,11 +43,6 @@ def of_station(station: Station) -> float:
         if isinstance(step, Turn):
             seconds += TICK * min(len(step.ticks), MOST_TICKS)
     return seconds / 60
-
-
-def of_box(inside: Sequence[Inside]) -> float:
-    """Minutes of a look inside, one sum a step."""
-    return sum(reading(one.title, one.text) + LOOK + PRESS * any(map(any, one.grid.tips)) for one in inside) / 60
 
 
 def of_part(lesson: str, part: str, code: str) -> float:

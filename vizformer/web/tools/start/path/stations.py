@@ -9,7 +9,7 @@ from functools import cache
 import streamlit as st
 
 from vizformer.components import stations as component
-from vizformer.components.stations import Ask, Box, Deeper, Exercise, Packed, Station, Step
+from vizformer.components.stations import Ask, Deeper, Exercise, Packed, Station, Step
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
@@ -17,8 +17,7 @@ from vizformer.web.frame.sitemap import PATH
 from vizformer.web.link import beginnings, state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
 from vizformer.web.widgets import lesson, source_language
-from vizformer.web.widgets.whole_model.beside import inside, leads_to
-from vizformer.web.widgets.whole_model.model_drawing import boxes
+from vizformer.web.widgets.whole_model.beside import draw_line, leads_to, pressed
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
@@ -51,6 +50,7 @@ EXERCISES: Mapping[str, tuple[str, ...]] = {
     "loss": ("loss", "training"),
 }
 """By the name of a station, by their names in the notebook."""
+_LINE = "path-model"
 LONGEST_TEXT = 200  # characters
 _OF_WRITING = ("machine", "mask", "writing", "loss")  # stations of the decoder alone
 _CAPTION = 60  # characters of a text that is named
@@ -117,23 +117,10 @@ def _second_half(station: str, about: Sentence) -> Deeper:
     return Deeper(lesson_words.say(*place, "title"), minutes.of_part(*place, language()))
 
 
-def drawn_model(about: Sentence, made: Sequence[Station]) -> list[Box]:
-    """The boxes of the drawing beside these stations, with the minutes that a look inside takes."""
-    others = in_language(about, language())
-    opened = inside(about, ("attention", "layer"))
-    if about.subject.config.architecture == "encoder-decoder":
-        for name in ("mask", "cross"):
-            opened |= inside(others.get(name, about), (name,))
-    found = boxes(about.subject.config, {one.name for one in made}, opened)
-    return [replace(box, minutes=minutes.of_box(box.inside)) for box in found]
-
-
 @cached
 def packed(subject: Subject, code: str) -> Packed:
     """All of it as it is sent, in the language `code`, which is the reader's."""
-    about = Sentence(subject)
-    made = all_stations(about)
-    return component.pack(made, drawn_model(about, made), text=repr(subject))
+    return component.pack(all_stations(Sentence(subject)), text=repr(subject))
 
 
 @st.fragment
@@ -145,16 +132,23 @@ def draw_path(subject: Subject) -> None:
         _stop_at(at)
     else:  # a part of a lesson, from which the reader comes back
         at = progress.station()
+    line = st.container()
+    gone = pressed(subject, at or content.names[0], key=_LINE)
+    if gone in content.names:
+        at = gone
+        _stop_at(at)
+        state.update(part=at)
     told = component.mount(content, at=at, key="path")
-    if told is None:
-        return
-    name, deeper = told
-    _stop_at(name)
-    if deeper:
-        entry, changes = leads_to(name, Sentence(subject))
-        state.update(**changes)
-        st.switch_page(entry.file)
-    state.update(part=name)
+    if told is not None:
+        at, deeper = told
+        _stop_at(at)
+        if deeper:
+            entry, changes = leads_to(at, Sentence(subject))
+            state.update(**changes)
+            st.switch_page(entry.file)
+        state.update(part=at)
+    with line:
+        draw_line(subject, at or content.names[0], key=_LINE)
 
 
 def _stop_at(name: str) -> None:
