@@ -23,7 +23,7 @@ def page() -> None:
     if subject is None:
         return
     if not model_cache.predicts(subject.model):
-        show_info("This model's files hold no head that predicts tokens, so there is no answer to look for.")
+        show_info("This model's files contain no output layer that predicts tokens, so there is no answer to explain.")
         return
     pictures(subject)
 
@@ -42,7 +42,7 @@ def pictures(subject: Subject) -> None:
     with beside:
         if subject.checkpoint.is_own:
             guarded()(evidence_in_words)(subject, asked)
-    st.subheader(_("After which layer it is there"), anchor=False)
+    st.subheader(_("After which layer it appears"), anchor=False)
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
         guarded()(in_words)(subject, asked)
@@ -50,8 +50,8 @@ def pictures(subject: Subject) -> None:
         guarded()(draw_layers)(subject, asked)
     if not subject.checkpoint.is_own:
         show_info(
-            "Evidence and gradients need every weight by its role, which is known of models that VizFormer computes itself. "
-            "Use a bundled model for these."
+            "Evidence and gradients need the role of every weight, which VizFormer knows only of models that it "
+            "computes itself. Use a bundled model for these."
         )
         return
     for part in (draw_terms, draw_inputs, draw_in_python):

@@ -26,7 +26,8 @@ def page() -> None:
 def parts(subject: Subject) -> None:
     if not model_cache.predicts(subject.model):
         show_info(
-            "This model's files hold no head that predicts tokens, so that no answer could change. Choose another model."
+            "This model's files contain no output layer that predicts tokens, so no answer can change. Choose "
+            "another model."
         )
         return
     if subject.trace.first_not_finite() is not None:  # which has been said: no answer can be compared
@@ -34,8 +35,8 @@ def parts(subject: Subject) -> None:
     st.html(table.style())
     settings = line()
     with settings:
-        ways = {"out": _("Parts taken out"), "between": _("Patching"), "set": _("Prompt set")}
-        way = one_of(_("What is changed"), "whatif.way", ways, labelled=False)
+        ways = {"out": _("Ablation"), "between": _("Patching"), "set": _("Prompt set")}
+        way = one_of(_("What to change"), "whatif.way", ways, labelled=False)
     if way == "between":
         draw_between_prompts(subject, settings)
     elif way == "set":
@@ -51,12 +52,12 @@ def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
         "tokens": _("input tokens"),
     }
     with settings:
-        taken = one_of(_("What is taken out"), "whatif.taken", names, labelled=False)
+        taken = one_of(_("What to remove"), "whatif.taken", names, labelled=False)
     if taken == "parts":
         draw_all_parts(subject, settings)
         return
     if subject.edited:
-        show_note("Numbers set by hand are left out here: this is the model as it is.")
+        show_note("Numbers set by hand are ignored here: this is the original model.")
     draw_all_tokens(subject.unedited, settings)
 
 

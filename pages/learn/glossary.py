@@ -53,8 +53,7 @@ def notations() -> None:
 def reading() -> None:
     """Papers and tutorials, by title and author."""
     show_markdown(
-        "Read the first paper with the lessons open beside it. Nothing here is needed to use the app, and no link is "
-        "followed by itself: the class may be offline."
+        "Read the first paper beside the lessons. The app works without these texts and without the internet."
     )
     titles = {"paper": _("Papers"), "tutorial": _("Tutorials and courses")}
     for kind, title in titles.items():

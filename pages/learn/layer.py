@@ -13,7 +13,7 @@ from vizformer.web.words.i18n import _
 
 
 def page() -> None:
-    names = {"sentence": _("Your sentence"), "toy": _("The lectures' toy: 3 rows of 4 numbers")}
+    names = {"sentence": _("Your sentence"), "toy": _("The toy example of the lectures: 3 rows of 4 numbers")}
     st.segmented_control(
         _("Material"),
         list(names),

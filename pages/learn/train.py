@@ -29,8 +29,8 @@ def page() -> None:
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)
     if not state.view().run:
         show_note(
-            "This is a training that is over: a small model has learned to repeat what came before. Drag through it; "
-            "then have a model of your own trained, with the choices above."
+            "This training is finished: a small model has learned to repeat earlier letters. Drag through it; "
+            "then train a model of your own with the choices above."
         )
     if over and state.view().run and trainings.folder(name) is not None:
         guarded()(keep)(name)

@@ -40,7 +40,7 @@ def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, brow
 
     first.settled()
     with first.runs():
-        first.page.get_by_role("button", name="Look around by myself").click()
+        first.page.get_by_role("button", name="Explore by myself").click()
     first.visit("Positional encoding")
     teacher.visit("Query, key, value")
     title(second, "查询、键、值")
@@ -132,7 +132,7 @@ def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(
         }"""
     )
     with student.runs():
-        student.page.get_by_role("button", name="Look around by myself").click()
+        student.page.get_by_role("button", name="Explore by myself").click()
     expect(ring).to_have_count(0, timeout=PATIENCE)
 
 

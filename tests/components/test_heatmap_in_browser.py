@@ -59,8 +59,8 @@ def test_rings_and_squares_lie_in_their_cells(open_file: OpenFile) -> None:
     changed = [[a != b for a, b in zip(x, y, strict=True)] for x, y in zip(before, after, strict=True)]
     assert changed == [[True, True, False], [False, False, True]]
     page = open_file(to_html(marked))
-    expect(page.locator(".vf-readout")).to_have_text("row 0 “a” looks most at “x”")
-    expect(page.locator(".vf-legend")).to_contain_text("where a row looks most")
+    expect(page.locator(".vf-readout")).to_have_text("row 0 “a” attends most to “x”")
+    expect(page.locator(".vf-legend")).to_contain_text("the largest weight of a row")
     expect(page.locator(".vf-legend")).to_contain_text("aligned by hand")
 
 

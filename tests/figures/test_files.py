@@ -53,9 +53,9 @@ def test_the_matrix_of_a_mask_is_written_with_its_blocked_cells():
 
 def test_the_vectors_of_a_token_have_their_names_in_an_archive():
     rows = [np.arange(4, dtype=np.float32), np.ones(4, np.float32)]
-    drawn = figures.head_slices(rows, ["x: what goes in", "q: the queries"], [0, 2])
+    drawn = figures.head_slices(rows, ["x: the input", "q: the queries"], [0, 2])
     with np.load(io.BytesIO(files.as_file(drawn, "npz")), allow_pickle=False) as read:
-        np.testing.assert_array_equal(read["0_x_what_goes_in_z"][0], rows[0])
+        np.testing.assert_array_equal(read["0_x_the_input_z"][0], rows[0])
         np.testing.assert_array_equal(read["1_q_the_queries_z"][0], rows[1])
 
 

@@ -18,6 +18,8 @@ from vizformer.web.link.view import usual_query
 from vizformer.web.widgets.pronoun_sentences import PAIRS
 
 PAGE = "pages/explore/attention.py"
+EXPLORING = ("explore/attention", "explore/what_if", "explore/side_by_side")
+KIND = {"zh-en": "encoder", "stories": "decoder"}
 
 
 def heads(app) -> dict:
@@ -48,7 +50,7 @@ def test_it_opens_on_the_head_whose_row_says_most_of_another_word(open_app, mode
     found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     chosen = heads(app)["selected"]
     assert (chosen["layer"], chosen["head"]) == (found.layer, found.head) != (0, 0)
-    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert f"Shown: layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     assert "layer" not in link(app)
     chosen = heads(open_app(PAGE, model=model, text=text, head=0))["selected"]  # a link always wins
     assert (chosen["layer"], chosen["head"]) == (0, 0)
@@ -106,7 +108,7 @@ def test_heads_together_are_one_map_a_layer(open_app):
     assert "rollout" not in app.radio(key="view.over").options
 
 
-@pytest.mark.parametrize(("lang", "button"), [("en-US", "Put the heads together"), ("zh-CN", "合并注意力头")])
+@pytest.mark.parametrize(("lang", "button"), [("en-US", "Combine the heads"), ("zh-CN", "合并注意力头")])
 def test_heads_of_a_long_text_are_put_together_in_a_thread_and_can_be_stopped(open_app, monkeypatch, lang, button):
     monkeypatch.setattr(head_pictures, "QUICK", 2)
     head_pictures.together.clear()
@@ -247,11 +249,16 @@ def test_a_head_that_rests_on_a_token_is_said_to_rest(open_app, layer, head, res
         ("zh-en", "那个我在北京上大学时认识的朋友，现在在那个城市工作。", "", ""),
     ],
 )
-@pytest.mark.parametrize("page", [PAGE, "pages/learn/heads.py", "pages/learn/start.py"])
+@pytest.mark.parametrize("page", [f"learn/{one}" for one in ("heads", "start", "masks")] + [*EXPLORING])
 def test_of_a_pronoun_it_is_said_that_no_head_finds_its_noun(open_app, page, model, text, word, set_of):
-    app = open_app(page, model=model, text=text, part="all" if "heads" in page else "")
+    more = {
+        "learn/heads": {"part": "all"},
+        "learn/masks": {"dials": "masks.kind:padding"},
+        "explore/side_by_side": {"second": "I like dogs."},
+    }.get(page, {})
+    app = open_app(f"pages/{page}.py", model=model, text=text, kind=KIND[model], **more)
     assert not app.exception
-    said = [one.value for one in app.caption if "to the noun that it means" in one.value]
+    said = [one.value.replace("\\", "") for one in app.caption if "to the noun that it means" in one.value]
     assert len(said) == bool(word)
     if word:
         found = reference_shift(load(model).trace, PAIRS[set_of])

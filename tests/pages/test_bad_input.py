@@ -77,7 +77,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence_and_the_last_sentence_stays
     plain = errors(app)[0].replace("\\", "")
     for word in words:
         assert word in plain
-    assert any("last sentence that could be read" in caption.value for caption in app.caption)
+    assert any("last readable sentence" in caption.value for caption in app.caption)
     assert len(app.selectbox) + len(app.button) == widgets
     app.text_input(key="view.text").set_value(GOOD).run()
     assert not errors(app)

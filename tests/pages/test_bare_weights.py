@@ -40,7 +40,7 @@ def link(app) -> str:
         (
             "en-US",
             [
-                "What the weights do not say",
+                "Questions about the weights",
                 "How many attention heads has a layer?",
                 "Some questions are still",
                 "consistent under these assumptions",
@@ -76,7 +76,7 @@ def test_another_page_sends_to_the_questions_and_says_nothing_for_programs(open_
     app = open_app(ATTENTION, model=NAME)
     assert not app.exception
     assert [error.value for error in app.error] == [
-        "These weights fit several models: what they do not say is asked on the page Model report."
+        "These weights fit several models: answer the open questions on the page Model report."
     ]
 
 

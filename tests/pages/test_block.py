@@ -66,10 +66,10 @@ def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app: Ope
     assert not app.exception
     assert app.selectbox(key="view.layer").value == found.layer
     which = "the heads that do not rest on one token" if found.resting else "all heads"
-    assert f"Shown is layer {found.layer}: of {which}" in shown(app)
+    assert f"Shown: layer {found.layer}. Of {which}" in shown(app)
     app = open_app(PAGE, part=part, model=model, text=TEXTS[model], site=STACKS[model], layer=0)
     assert app.selectbox(key="view.layer").value == 0
-    assert "Shown is layer" not in shown(app)
+    assert "Shown: layer" not in shown(app)
 
 
 @pytest.mark.sample(1)

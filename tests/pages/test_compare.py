@@ -38,7 +38,7 @@ def test_a_printed_tensor_that_agrees(open_app: Open) -> None:
     app = sent(open_app(PAGE, text=TEXT), str(right(WEIGHTS)), WEIGHTS)
     assert not app.exception
     assert not app.error
-    assert any("agrees with the trace" in box.value for box in app.success)
+    assert any("submitted steps agree with the model" in box.value for box in app.success)
     assert tables(app)[0][0][0] == WEIGHTS
 
 
@@ -62,7 +62,7 @@ def test_the_first_that_departs_is_marked_drawn_and_named(open_app: Open) -> Non
     assert marked(app, 0) == [1]
     assert len(app.get("plotly_chart")) == 1
     app.text_input[0].set_value("我有一只猫。").run()
-    assert any("not with what is chosen now" in box.value for box in app.info)
+    assert any("not for the current choice" in box.value for box in app.info)
 
 
 @pytest.mark.parametrize(("model", "locale"), [("zh-en", "en-US"), ("stories", "zh-CN"), ("cloze", "en-US")])

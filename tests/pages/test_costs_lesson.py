@@ -135,7 +135,7 @@ def test_the_family_is_read_off_the_options(open_app: Open, model: str) -> None:
     family, caches, experts = tables(app)
     config = load(model).model.config
     assert family[0][4] == {"zh-en": "ReLU", "stories": "SwiGLU", "cloze": "GELU"}[model]
-    assert family[0][5] == ("4 for 8 heads" if model == "stories" else "each head its own")
+    assert family[0][5] == ("4 for 8 heads" if model == "stories" else "one set for each head")
     assert [row[1] for row in family[1:]].count("decoder") == 2
     assert [row[0] for row in caches] == ["1", "2", "4", "8", "16", "32"]
     assert caches[-1][2] == f"{2 * 2 * 32 * 32 * 128 * 2048 / 2**30:.1f} GiB"

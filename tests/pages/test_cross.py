@@ -278,7 +278,7 @@ def test_one_memory_opens_on_the_head_whose_row_says_most_of_a_source_word(open_
     assert app.selectbox(key="view.head").value == found.head
     __, arrays = drawn(app)
     np.testing.assert_allclose(arrays["weights"], trace[f"decoder.{found.layer}.cross"].pattern(found.head), atol=1e-6)
-    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert f"Shown: layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     app = open_app(PAGE, part="memory", text=sentence, head=0)  # a link always wins
     assert app.selectbox(key="view.head").value == 0
 
@@ -289,4 +289,4 @@ def test_one_memory_opens_on_the_head_that_says_most(open_app):
     found = find_telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
     assert found is not None
     assert (found.layer, found.head) != (0, 0)
-    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert f"Shown: layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)

@@ -196,7 +196,7 @@ def test_what_a_session_handed_in_goes_when_it_ends() -> None:
     away._clock = lambda: GRACE + 1
     away.look()
     assert pictures._ARRAYS.bytes == now
-    with pytest.raises(TraceError, match="Hand the file in again"):
+    with pytest.raises(TraceError, match="Upload the file again"):
         held.found()
     pictures._HandedIn(
         read_attention("a.npz", npz(maps=weights(1, 2, 9, 9)))

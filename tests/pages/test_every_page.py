@@ -92,10 +92,10 @@ def test_every_page(open_app, model, locale):
 
 
 LACKING = {
-    "headless": ("has no decoder: it reads a text", "no head that predicts tokens"),
-    "headless-t5": ("no head that predicts tokens", "predicts what comes next"),
-    "both.pt": ("with which token this model's target begins", "predicts what comes next"),
-    "bare.pt": (None, "predicts what comes next"),
+    "headless": ("has no decoder: it reads a text", "no output layer that predicts tokens"),
+    "headless-t5": ("no output layer that predicts tokens", "predicts the next token"),
+    "both.pt": ("files name no start token", "predicts the next token"),
+    "bare.pt": (None, "predicts the next token"),
 }
 
 
@@ -160,7 +160,7 @@ def test_nothing_to_compare_with_is_said(open_app):
     assert not app.error
     assert "no different tokens to compare it with" in said(app)
     assert "nan" not in said(app)
-    assert "And after the last layer?" not in said(app)  # the question whose answer that would be
+    assert "How similar are its vectors" not in said(app)  # the question whose answer that would be
 
 
 def test_the_map_of_a_model_without_a_head_ends_with_vectors(open_app):
@@ -168,10 +168,10 @@ def test_the_map_of_a_model_without_a_head_ends_with_vectors(open_app):
         app = open_app(MAP, **link(model))
         [table] = [one.proto.body for one in app.get("html") if "vf-table" in one.proto.body]
         assert html.unescape(re.findall("<tr[^>]*><td[^>]*>(.*?)</td>", table)[-1]) == last
-        assert ("It ends with vectors" in said(app)) == (model == "headless")
+        assert ("The model ends with vectors" in said(app)) == (model == "headless")
 
 
-@pytest.mark.parametrize(("locale", "words"), [("en-US", "nothing arrives"), ("zh-CN", "够不到")])
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "has no influence"), ("zh-CN", "够不到")])
 def test_a_window_of_three_tokens_does_not_reach_the_first(open_app, locale, words):
     app = open_app(MAP, locale=locale, **link("window", part="gru", text="I have two dogs and a cat"))
     assert not app.exception

@@ -259,7 +259,7 @@ def test_it_opens_where_the_model_was_least_sure_and_a_link_to_the_first_token_w
     app = open_app(PAGE, text=TEXT)
     step = least_sure(checkpoint, TEXT)
     assert player(app)["selected"]["step"] == step > 0
-    assert f"Shown is the new token {step}" in " ".join(caption.value for caption in app.caption)
+    assert f"Shown: new token {step}" in " ".join(caption.value for caption in app.caption)
     assert "new" not in link(app)
     app = choose(app, step=0)
     assert link(app)["new"] == "0"
@@ -308,8 +308,8 @@ def test_a_translator_of_both_directions_reads_what_it_found_back(open_app):
     shown = app.dataframe[0].value
     by_text = {one.text: one for one in judged}
     assert list(shown["log p back"]) == pytest.approx([by_text[one].back for one in shown["text"]])
-    assert list(shown["both ways"]) == pytest.approx([by_text[one].score for one in shown["text"]])
-    assert any(f"Read back, the best is: {judged[0].text}" in one.value for one in app.text)
+    assert list(shown["sum of both"]) == pytest.approx([by_text[one].score for one in shown["text"]])
+    assert any(f"The best by both directions: {judged[0].text}" in one.value for one in app.text)
     greedy = load("zh-en").generate(text).text
     leads = [one for one in app.button if one.label == "Look at the attention of this translation"]
     assert len(leads) == (judged[0].text != greedy)

@@ -147,7 +147,7 @@ def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured
     assert {"en-US": "it copies", "zh-CN": "它做复制"}[locale] in said(app)
     texts = computations.role_texts(ModelRef("bundled", "stories"), bundled_corpus("en"))
     role = signed_role(load("stories"), texts, "decoder.2.self", 1)
-    assert {"en-US": role_said(role), "zh-CN": "这个头反对复制：它看的词元的 logit 下降"}[locale] in said(app)
+    assert {"en-US": role_said(role), "zh-CN": "这个头抑制复制：它降低所关注词元的 logit"}[locale] in said(app)
     assert role.mean < 0  # in texts it opposes what its weights alone say
     assert f"{role.mean:+.3f}".replace("-", "−") in said(app)
 
@@ -339,12 +339,12 @@ def test_the_strongest_head_of_the_measure_is_shown_until_one_is_chosen(open_app
     best = np.unravel_index(values["entropy"].argmax(), values["entropy"].shape)
     assert app.subheader[0].value == f"Layer {best[0]}, head {best[1]}"
     value = f"{values['entropy'][best]:.2f}"
-    assert f"Shown is layer {best[0]}, head {best[1]}: of all heads its measure “Entropy” is largest ({value})" in said(
+    assert f"Shown: layer {best[0]}, head {best[1]}. Of all heads its measure “Entropy” is largest ({value})" in said(
         app
     )
     app = open_app(PAGE, model="stories", layer=3)
     assert app.subheader[0].value == "Layer 3, head 0"
-    assert "Shown is layer" not in said(app)
+    assert "Shown: layer" not in said(app)
     for link in ({"dials": "headreport.first:1"}, {"layer": 0, "head": 0}):
         assert open_app(PAGE, model="stories", **link).subheader[0].value == "Layer 0, head 0"
 

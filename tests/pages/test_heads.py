@@ -28,11 +28,11 @@ from vizformer.web.words import ablated_parts
 
 PAGE = "pages/learn/heads.py"
 DEEDS = (
-    "looks at the token before",
-    "looks at the query's own token",
-    "looks at the token after",
-    "looks at the first token",
-    "looks at the last token",
+    "attends to the previous token",
+    "attends to the query's own token",
+    "attends to the next token",
+    "attends to the first token",
+    "attends to the last token",
 )
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 SITES = {
@@ -96,16 +96,16 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     rows = tables(app)[len(experts)]
     assert len(rows) == checkpoint.model.config.n_heads
     starts = {
-        "previous": "looks at the token before",
-        "own": "looks at the query",
-        "next": "looks at the token after",
-        "first": "looks at the first",
-        "last": "looks at the last",
+        "previous": "attends to the previous token",
+        "own": "attends to the query",
+        "next": "attends to the next token",
+        "first": "attends to the first",
+        "last": "attends to the last",
     }
     for head, row in enumerate(rows):
         tendency = found.leading(1, head)
         if tendency is None:
-            assert row[1].startswith(("no fixed place", "spreads out"))
+            assert row[1].startswith(("no fixed position", "spreads out"))
         else:
             assert row[1].startswith(starts[tendency])
             assert f"{found.shares[tendency][1, head]:.0%}" in row[1]
@@ -148,7 +148,7 @@ def test_sharing_and_the_cache(open_app: Open, model: str) -> None:
     said = " ".join(text.value for text in app.text)
     k = checkpoint.trace(TEXTS[model])[f"{'decoder' if model == 'stories' else 'encoder'}.0.self"].k
     assert " × ".join(map(str, k.shape)) in said
-    assert ("really shares" in said) == (model == "stories")
+    assert ("This model shares: it has" in said) == (model == "stories")
     assert any("keeps no cache" in caption.value for caption in app.caption) == (model == "cloze")
 
 
@@ -269,7 +269,7 @@ def test_shared_keys_and_values_mark_that_head_too(open_app: Open, model: str) -
     assert found is not None
     app = open_app(PAGE, part="groups", model=model, text=TEXTS[model])
     assert not app.exception
-    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert f"Shown: layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     chosen = open_app(PAGE, part="groups", model=model, text=TEXTS[model], layer=found.layer, head=found.head)
     assert app.get("plotly_chart")[0].proto.spec == chosen.get("plotly_chart")[0].proto.spec
     other = open_app(PAGE, part="groups", model=model, text=TEXTS[model], head=(found.head + 1) % 4)
@@ -285,7 +285,7 @@ def test_all_heads_opens_on_the_head_whose_row_says_most_of_another_word(open_ap
     found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     assert found is not None
     assert (found.layer, found.head) != (0, 0)
-    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert f"Shown: layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     assert any(f"The heads of layer {found.layer}" in box.proto.body for box in app.get("html"))
 
 

@@ -107,7 +107,7 @@ def test_each_edge_says_what_becomes_of_the_answer_without_it(open_app, model, t
     for edge in drawn["edges"]:
         (one,) = {one for one in removed if abs(one.total - edge["total"]) < 1e-7}
         best = checkpoint.tokenizer.tokens([one.best])[0].text
-        assert "is first." in edge["said"] if one.best == token else f"first is “{best}”" in edge["said"]
+        assert "stays first." in edge["said"] if one.best == token else f"“{best}” is first (" in edge["said"]
         assert f"to {labels.percent(one.probability)}" in edge["said"]
         assert drawn["nodes"][edge["second"]]["kind"] != "token"
 
@@ -173,9 +173,7 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     less_the_mean = float(trace.logits[7].max() - trace.logits[7].mean())  # not the logit alone
     written = [f"{found.baseline:.3f}", f"{less_the_mean:.3f}", f"{found.missing:+.1g}"]
     baseline, value, missing = (one.replace("-", "−") for one in written)
-    assert f"compared as chosen above, changes on this way, from {baseline} to {value}: {missing} is missing" in said(
-        app
-    )
+    assert f"compared as chosen above, from {baseline} to {value}; with " in said(app)
     assert any(f"{found.integrated['decoder'][4]:+.4f}" in html for html in said(app).splitlines())
     told, table = inputs._told(trace.tokens["decoder"], found.integrated["decoder"])
     assert f"{found.integrated['decoder'].max():+.4f}" in told
@@ -206,7 +204,7 @@ def test_a_model_without_a_head_that_predicts_is_said(open_app, monkeypatch):
     monkeypatch.setattr("vizformer.web.catalogue.model_cache.predicts", lambda model: False)
     app = open_app(PAGE, model="cloze", text="a cat")
     assert not app.exception
-    assert "no answer to look for" in app.info[0].value
+    assert "no answer to explain" in app.info[0].value
 
 
 def test_gradients_of_too_much_are_refused_in_words(open_app, boxes_open, monkeypatch):
@@ -250,7 +248,7 @@ TOO_LARGE = "decoder.0.self.q@0,0,0=3e38;decoder.0.self.k@0,0,0=3e38"
 @pytest.mark.parametrize(
     "page", [PAGE, *(f"pages/explore/{name}.py" for name in ("attention", "what_if")), "pages/learn/decoding.py"]
 )
-@pytest.mark.parametrize(("locale", "words"), [("en-US", "no longer finite"), ("zh-CN", "不再是有限的数")])
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "numbers are not finite"), ("zh-CN", "不再是有限的数")])
 def test_numbers_that_are_no_longer_finite_are_said_in_words(open_app, page, locale, words):
     app = open_app(page, locale=locale, model="stories", text=STORY, edits=TOO_LARGE)
     assert not app.exception
@@ -292,10 +290,10 @@ def test_it_opens_where_the_model_is_least_sure_unless_the_text_asks_about_a_pla
     assert least != 0
     app = open_app(PAGE, model=model, text=text)
     assert not app.exception
-    assert f"Shown is position {least}, “{tokens[least].text}”" in " ".join(one.value for one in app.caption)
+    assert f"Shown: position {least}, “{tokens[least].text}”" in " ".join(one.value for one in app.caption)
     assert app.session_state["vizformer.view"].view.position is None  # the link goes on to leave it out
     for other in (open_app(PAGE, model=model, text=text, position=0), open_app(PAGE, model="stories", text=STORY)):
-        assert "Shown is position" not in " ".join(one.value for one in other.caption)
+        assert "Shown: position" not in " ".join(one.value for one in other.caption)
 
 
 @pytest.mark.parametrize("page", ["lens", "what_if", "attention"])

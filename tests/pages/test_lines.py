@@ -98,7 +98,7 @@ def test_heads_together_are_a_map_where_a_link_asks_for_lines(open_app):
     )
     assert not app.exception
     assert not any(one.proto.component_name.endswith("vizformer_lines") for one in app.get("bidi_component"))
-    assert any("are drawn as a map" in caption.value for caption in app.caption)
+    assert any("are shown as a map" in caption.value for caption in app.caption)
     app.radio(key="view.over").set_value("one").run()
     assert lines(app)["selected"]["heads"] == [0]
 

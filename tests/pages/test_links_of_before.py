@@ -131,7 +131,7 @@ PLACES = {
     ],
     "/attention?site=decoder&picture=lines&layer=1&head=3": [STEP_BY_STEP.format(3, 1, 4), "vizformer_lines"],
     "/attention?sort=entropy&level=words": ["Whole words", "vizformer_attention"],
-    "/attention?over=rollout&without=marks&layer=1": ["Rollout (Abnar & Zuidema 2020)", "what is left of each row"],
+    "/attention?over=rollout&without=marks&layer=1": ["Rollout (Abnar & Zuidema 2020)", "the rest of each row"],
     "/attention?site=cross&picture=text&layer=1&head=2&over=mean": ["Mean over the heads", "vizformer_reading"],
     "/attention?model=cloze&text=She+opened+the+%5BMASK%5D.&position=2&lang=en": [
         "Sentence: She opened the [MASK].",
@@ -199,7 +199,7 @@ PLACES = {
     ],
     "/report?model=hub%2Fsomebody%2Felse": ["somebody/else has not been fetched to this server yet."],
     # Choices that were taken out: the usual one is shown in their place.
-    "/attention?site=decoder&picture=lines&over=mean": ["drawn as a map", "vizformer_attention"],
+    "/attention?site=decoder&picture=lines&over=mean": ["are shown as a map", "vizformer_attention"],
     "/what_if?dials=whatif.instead%3Aresample~whatif.draws%3A4~whatif.key%3A1": ["One part at a time: two heads"],
     "/lens?dials=lens.method%3Agradient": ["Which input tokens it depends on"],
     "/layer?model=path%2F0123456789ab&text=The+cats+sat&site=decoder": ["Model: path/0123456789ab", "0 · The"],
@@ -219,10 +219,10 @@ SETTINGS = {
         "Nearest to “有”",
         "Subtract the mean of all rows first: True",
     ],
-    "/tokens?part=norms&dials=tokens.scale%3A0": ["and with the factor switched"],
+    "/tokens?part=norms&dials=tokens.scale%3A0": ["The text with the factor switched"],
     "/positions?part=function&dials=positions.query%3A2~positions.key%3A1": [
-        "The token that asks, at place m: 2",
-        "The token that answers, at place n: 1",
+        "Query token, at position m: 2",
+        "Key token, at position n: 1",
     ],
     "/positions?dials=positions.d%3A64~positions.pos%3A5~positions.dim%3A7~positions.cosines%3A1"
     "~positions.pairs%3A0%2C9~positions.span%3A64": [
@@ -284,7 +284,7 @@ SETTINGS = {
     "/masks?part=mistakes&dials=masks.mistake%3Azero": ["Mistake: zero"],
     "/worksheet?dials=worksheet.seed%3A7~worksheet.key%3A1": ["Version: 7", "Show the answers: True"],
     "/worksheet?dials=worksheet.lessons%3A3": [
-        "until its wave has come round once"
+        "has its wave gone through one full turn"
     ],  # Positional encoding, then the third lesson
 }
 

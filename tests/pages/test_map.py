@@ -329,9 +329,14 @@ def test_what_is_said_of_ten_sentences_is_counted_in_them(open_app: Open) -> Non
     far = [other > own for one in pairs for own, other in one[8:-1]]
     early, own = ([max(one[-6:-1]) >= one[1] for one in found[name]] for name in ("stories", "gru"))
     said = next(caption.value for caption in app.caption if caption.value.startswith("Ten sentences"))
-    assert f"of the {len(near)} tokens at most three places before the last, the GRU feels {sum(near)} more" in said
-    assert f"of the {len(far)} tokens eight places before it and more, the Transformer {sum(far)}." in said
-    assert f"by the Transformer in {sum(early)} of 10 sentences, by the GRU in {sum(own)}." in said
+    assert (
+        f"of the {len(near)} tokens at most three positions before the last, {sum(near)} influence the GRU more" in said
+    )
+    assert (
+        f"of the {len(far)} tokens at least eight positions before it, {sum(far)} influence the Transformer more."
+        in said
+    )
+    assert f"in {sum(early)} of 10 sentences in the Transformer, in {sum(own)} in the GRU." in said
     assert sum(near) > 0.9 * len(near)
     assert sum(far) > 0.9 * len(far)
     assert sum(early) >= 7

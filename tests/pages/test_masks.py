@@ -105,7 +105,7 @@ def _stack(model: str) -> Kind:
 
 def test_cross_attention_needs_two_stacks_and_says_so(open_app: Open) -> None:
     app = open_app(PAGE, model="stories", dials="masks.kind:cross")
-    assert "nothing to look across to" in words(app)
+    assert "one stack and so no cross-attention" in words(app)
     app = next(button for button in app.button if "zh-en" in button.label).click().run()
     assert not app.exception
     data = view(app)
@@ -177,7 +177,7 @@ def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
     token = checkpoint.tokenizer.tokens([int(best.indices[2])])[0]
     assert f"{token.text} {best.values[2]:.1%}".replace("<", "&lt;") in tables(app)
     # row 2 of a causal mask has three keys, all of them painted; of an encoder's there are more
-    assert ("Everything is blocked" in words(app)) == (kind == "decoder")
+    assert ("Some queries see no key" in words(app)) == (kind == "decoder")
 
 
 def test_painting_in_the_browser_goes_into_the_link_and_back(open_app: Open) -> None:
@@ -273,7 +273,7 @@ def test_the_code_of_a_long_text_stands_in_for_the_scores_alone(open_app: Open, 
         assert len(made[name]) == n  # no mask is a stand-in
         if "weights" in made:
             assert made["weights"].shape[-1] == n
-            assert ("torch.randn stands in" in code.value) == ("randn" in code.value)
+            assert ("torch.randn replaces" in code.value) == ("randn" in code.value)
         else:
             assert "randn" not in code.value
 
@@ -357,7 +357,7 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
     changed = {**trace.tokens, stack: tuple(row)}
     found = leak(rerun(checkpoint, dict(trace.tokens), edit), rerun(checkpoint, changed, edit), stack)
     before = sum(i < 3 for i in found.moved)
-    assert f"Moved: {len(found.moved)} of {n} outputs. Before the replaced token: {before};" in words(app)
+    assert f"{len(found.moved)} of {n} outputs changed. Before the replaced token: {before};" in words(app)
     assert before == (3 if run == "open" else 0)
 
 

@@ -139,7 +139,7 @@ def test_bare_weights_that_are_uploaded_ask(open_app):
     upload(app, [("nano.pt", content)])
     app.run()
     assert not app.exception
-    assert "What the weights do not say" in said(app)
+    assert "Questions about the weights" in said(app)
 
 
 def test_a_model_of_the_hub_is_fetched_when_the_button_is_pressed(open_app, monkeypatch, written):

@@ -224,7 +224,7 @@ def test_bare_weights_keep_their_assumptions_on_the_list(open_app, visit, tmp_pa
     torch.save(nano_gpt(), tmp_path / "nano.pt")
     app = type_path(open_app(REPORT), tmp_path / "nano.pt")
     assert not app.exception
-    assert "What the weights do not say" in said(app)
+    assert "Questions about the weights" in said(app)
     app.selectbox(key=f"assume.{link(app)}.n_heads").set_value(4)
     app.selectbox(key=f"assume.{link(app)}.activation").set_value("gelu")
     press(app, "Open under these assumptions")

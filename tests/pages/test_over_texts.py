@@ -93,7 +93,7 @@ def test_another_head_costs_only_its_own_runs(open_app, own, monkeypatch):
         assert len(begun) == head - 1  # nobody has looked at it for a while
         app.run()
     assert begun == [(model, "decoder", 3, 1), (model, "decoder", 3, 2)]
-    assert "What it costs is being measured" in said(app)
+    assert "Measuring its effect" in said(app)
 
 
 def test_another_model_ends_what_was_begun_for_the_one_before(open_app, own, monkeypatch):
@@ -171,7 +171,7 @@ def test_where_the_answer_comes_from_begins_with_the_head_of_the_page_attention(
     assert "Layer 1, head 2" in link_there.label
     bundled = open_app("pages/explore/lens.py", model="stories", text=TEXT)
     (found,) = (one for one in bundled.selectbox if one.label == box)
-    assert found.options[0].startswith("the head that adds or takes off most")
+    assert found.options[0].startswith("the head with the largest contribution")
 
 
 def test_what_if_begins_without_that_head_until_it_is_put_back(open_app, telling):
@@ -204,8 +204,8 @@ def test_what_each_head_does_begins_with_that_head(open_app, telling, monkeypatc
     app = open_app(page, model="models/stories", text=TEXT)
     assert not app.exception
     assert f"Layer {layer}, head {head}" in [one.value for one in app.subheader]
-    assert f"Shown is layer {layer}, head {head}: of the heads that do not rest on one token its row" in said(app)
+    assert f"Shown: layer {layer}, head {head}. Of the heads that do not rest on one token its row" in said(app)
     bundled = open_app(page, model="stories", text=TEXT)
-    assert "of all heads its measure" in said(bundled)
+    assert "Of all heads its measure" in said(bundled)
     unread = open_app(page, model="models/induction-by-hand", text="你好")
     assert not unread.exception

@@ -62,7 +62,7 @@ def test_what_the_checks_found_stands_above_the_heads(
     assert "the recording is being checked" in said(app)  # the picture comes first
     assert model_cache.checks(stamped(MODEL)).whole
     app = open_app(ATTENTION, model=MODEL, text=TEXT)
-    assert "exact, and all that moves numbers between tokens" in said(app)
+    assert "exact and complete" in said(app)
     wrong = replace(model_cache.checks(stamped(MODEL)), mixing=("blocks.1.mlp",))
     monkeypatch.setattr(named_code.checkpoint(ModelRef.parse(MODEL)).__class__, "checks", lambda self, **_: wrong)
     model_cache.checks.clear()

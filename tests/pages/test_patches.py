@@ -271,7 +271,7 @@ def test_the_layer_whose_cell_brings_back_most_is_shown_where_nobody_chose(open_
     estimate = attribution_patches(space["checkpoint"], space["pair"], "heads_by_position", kind)
     layer = int(estimate.max(axis=(1, 2)).argmax())
     assert app.selectbox(key="view.layer").value == layer
-    assert f"Shown is layer {layer}: by the estimate" in " ".join(box.value for box in app.caption)
+    assert f"Shown: layer {layer}. By the estimate" in " ".join(box.value for box in app.caption)
     app = open_app(PAGE, **link, layer=0, dials=dials(what="heads_by_position"))
     assert app.selectbox(key="view.layer").value == 0
-    assert not any("Shown is layer" in box.value for box in app.caption)
+    assert not any("Shown: layer" in box.value for box in app.caption)

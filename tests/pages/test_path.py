@@ -218,7 +218,9 @@ def test_a_reader_is_asked_for_words_of_their_own_language(monkeypatch, code: st
     [asked_for] = [step for step in found["cross"].steps if isinstance(step, Ask)]
     assert script(re.findall("“(.+?)”", asked_for.words)[0] if code == "en" else asked_for.words) == own
     assert {"en": "“I have a cat.”", "zh_CN": "“我有一只猫。”"}[code] in found["cross"].about
-    assert {name for name, one in found.items() if one.about} == {"machine", "mask", "cross", "writing", "loss"}
+    pronoun = {"heads"} if re.search(r"\bit\b|它", text) else set()  # of which it is said that no head finds its noun
+    about = {name for name, one in found.items() if one.about}
+    assert about == {"machine", "mask", "cross", "writing", "loss"} | pronoun
 
 
 @pytest.mark.parametrize(("code", "text"), OWN)

@@ -95,8 +95,8 @@ def test_waves_row_zero_and_the_chosen_number(open_app: Open) -> None:
     assert np.abs(numbers(heatmap["z"]) - code[:64].numpy()).max() < 1e-6
     assert f"{2 * math.pi:.3g}" in words(app)
     model = load("zh-en").model
-    assert torch.equal(model.positions(64), code)  # "adds exactly this code"
-    assert "exactly this code" in words(app)
+    assert torch.equal(model.positions(64), code)  # "adds exactly this encoding"
+    assert "exactly this encoding" in words(app)
     assert "in another way" in words(opened(open_app, "waves", model="stories", text="a cat"))
 
 

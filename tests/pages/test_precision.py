@@ -94,7 +94,7 @@ def test_a_model_that_fits_only_in_half_precision_opens_with_one_click(open_app,
 
 
 @pytest.mark.parametrize(
-    ("locale", "words"), [("en-US", "The weights are read layer by layer"), ("zh-CN", "每次前向计算时逐层读取")]
+    ("locale", "words"), [("en-US", "every forward reads them layer by layer"), ("zh-CN", "每次前向计算时逐层读取")]
 )
 def test_a_model_that_does_not_fit_is_read_layer_by_layer(open_app, monkeypatch, written, locale, words):
     made.llama(written / "deep", seed=4, num_hidden_layers=6)

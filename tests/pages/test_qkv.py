@@ -136,7 +136,7 @@ def test_the_scores_stand_side_by_side(open_app: Open, model: str, kind: str) ->
 
 def test_numbers_set_by_hand_are_not_proved(open_app: Open) -> None:
     app = open_app(PAGE, part="three", text=TEXTS["zh-en"], edits="encoder.0.self.q@0,0,0=30")
-    assert any("set by hand on the way" in box.value for box in app.warning)
+    assert any("You set numbers by hand" in box.value for box in app.warning)
     assert not app.success
     assert not app.error
     app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], edits="encoder.0.self.q@0,0,0=30")
@@ -247,4 +247,4 @@ def test_a_part_opens_on_the_head_that_says_most(open_app: Open, page: str, part
     other = (found.layer + 1) % 3
     app = boxes["view.layer"].set_value(other).run()
     assert str(app.query_params["layer"]) in (f"{other}", f"['{other}']")
-    assert not any("Shown is layer" in one.value for one in app.caption)
+    assert not any("Shown: layer" in one.value for one in app.caption)

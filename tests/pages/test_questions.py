@@ -319,7 +319,7 @@ def test_the_answer_of_a_row_is_one_column_further_on(open_app: Open, model: str
     asked = answer_cell(trace, MOST)
     tokens = trace.tokens["decoder"]
     app = open_app("pages/learn/decoding.py", model=model, text=text)
-    said = question(app, "read its answer")
+    said = question(app, "read its target")
     assert f"of row {asked.query}, “{tokens[asked.query].text}”, is “{tokens[asked.query + 1].text}”" in said
     assert right(click(app, "decoding", "answer", asked.query, asked.query + 1))
 
@@ -344,9 +344,9 @@ def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
     [
         ("map", "drawing", "holds most", "subheader"),
         ("block", "stream", "length of its vector", "plotly_chart"),
-        ("decoding", "shift", "trained to say", "html:<td"),
-        ("cross", "alignment", "looks most at", "html:<td"),
-        ("costs", "results", "beats every ensemble", "plotly_chart"),
+        ("decoding", "shift", "trained to predict", "html:<td"),
+        ("cross", "alignment", "attends most to", "html:<td"),
+        ("costs", "results", "better than every earlier ensemble", "plotly_chart"),
     ],
 )
 def test_a_question_stands_above_what_shows_its_answer(

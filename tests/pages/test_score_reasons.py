@@ -58,7 +58,7 @@ def test_the_box_says_what_the_head_does_to_the_logit(open_app) -> None:
     found = signed_role(load("stories"), [load("stories").trace(text)], "decoder.3.self", 3)
     assert found.role == "copying"
     app = opened(open_app, model="stories", text=text, kind="decoder", layer=3, head=3)
-    said = f"This head copies: the logits of the tokens that it looks at rise, by {found.mean:+.3f} on average over "
+    said = f"This head copies: it raises the logits of the tokens to which it attends, by {found.mean:+.3f} on average over "
     assert any(f"{said}{len(found.rows)} rows" in one.value for one in app.text)
 
 
@@ -71,9 +71,9 @@ def test_the_box_reads_the_weights_as_tokens(open_app) -> None:
     best, lowered = (checkpoint.tokenizer.tokens([int(one.argmax())])[0].text for one in (likes, -writes))
     place = 1 + int((writes > writes[tokens[2].id]).sum())
     said = " ".join(one.value for one in app.text)
-    assert f"as a query “{tokens[8].text}” likes best “{best}”" in said
+    assert f"the query “{tokens[8].text}” has the largest scores for “{best}”" in said
     assert f" and lowers “{lowered}”" in said
-    assert f"“boy” itself has place {place:,} of {len(writes):,}." in said
+    assert f"“boy” itself has rank {place:,} of {len(writes):,}." in said
 
 
 def test_what_of_the_weights_is_effective(open_app) -> None:

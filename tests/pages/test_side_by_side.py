@@ -118,7 +118,7 @@ def test_it_opens_with_two_runs_and_the_head_that_differs_most(open_app, locale)
     values, chosen = np.array(grid(app)["values"]), grid(app)["selected"]
     assert np.unravel_index(values.argmax(), values.shape) == (chosen["row"], chosen["column"])
     assert not {"layer", "head"} & set(app.query_params)
-    why = {"en-US": "Shown is layer {row}, head {column}: of all heads", "zh-CN": "现在显示第 {row} 层第 {column} 个头"}
+    why = {"en-US": "Shown: layer {row}, head {column}. Of all heads", "zh-CN": "现在显示第 {row} 层第 {column} 个头"}
     assert why[locale].format(**chosen) in said(app)
     assert why[locale].format(**chosen) not in said(open_app(PAGE, locale=locale, layer=chosen["row"]))
 
@@ -159,8 +159,8 @@ def test_another_order_is_another_text_or_none(text, other):
 @pytest.mark.parametrize(
     ("locale", "named", "shown"),
     [
-        ("en-US", "layer 0, head 2 moved most, by {share} of its own weights", "its weights moved most"),
-        ("zh-CN", "第 0 层第 2 个头变动最大，占自身权重的 {share}", "它的权重变动最大"),
+        ("en-US", "layer 0, head 2 moved most, by {share} of its own weights", "its weights changed most"),
+        ("zh-CN", "第 0 层第 2 个头变动最大，占自身权重的 {share}", "它的权重变化最大"),
     ],
 )
 def test_of_a_fine_tuned_model_the_head_that_moved_is_named_and_shown(

@@ -128,10 +128,10 @@ def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app, che
     app = open_app(LAYER, text=TEXT, site=site)
     assert app.selectbox(key="view.layer").value == found.layer
     which = "the heads that do not rest on one token" if found.resting else "all heads"
-    assert any(f"Shown is layer {found.layer}: of {which}" in box.value for box in app.caption)
+    assert any(f"Shown: layer {found.layer}. Of {which}" in box.value for box in app.caption)
     app = open_app(LAYER, text=TEXT, site=site, layer=0)
     assert app.selectbox(key="view.layer").value == 0
-    assert not any("Shown is layer" in box.value for box in app.caption)
+    assert not any("Shown: layer" in box.value for box in app.caption)
 
 
 def test_the_other_stack_opens_on_its_own_telling_layer(open_app, checkpoint):

@@ -140,7 +140,7 @@ def test_learning_from_the_paper_and_from_the_sentence(open_app: Open) -> None:
     assert "<b class=vf-new>est&lt;/w&gt;</b>" in html(app)
     assert "Next: “l” and “o” become one symbol." in text(app)
     app = open_app(PAGE, part="merges", text=CAT, dials="tokens.merge:learn")
-    assert "nothing left to learn" in app.info[-1].value
+    assert "so BPE stops" in app.info[-1].value
 
 
 def test_the_row_is_the_models(open_app: Open) -> None:
@@ -233,7 +233,7 @@ def test_lengths_with_and_without_the_factor(open_app: Open, scaled: bool) -> No
 
 def test_a_model_without_added_positions_says_so(open_app: Open) -> None:
     app = open_app(PAGE, part="norms", model="stories", text=CAT)
-    assert any("adds no position vectors:" in info.value for info in app.info)
+    assert any("adds no position vectors." in info.value for info in app.info)
     assert len(chart(app)["data"]) == 1
 
 

@@ -197,18 +197,18 @@ def test_the_training_before_stays_beside_the_new_one(open_app, queue):
     app = train(open_app(PAGE))
     first = name_of(app)
     assert "beside" not in app.query_params
-    assert not any("Dash and dot" in caption.value for caption in app.caption)
+    assert not any("Dashed and dotted" in caption.value for caption in app.caption)
     app.selectbox(key="train.norm").set_value("post")
     app = train(app, rate=0.01)
-    (said,) = [caption.value for caption in app.caption if "Dash and dot" in caption.value]
+    (said,) = [caption.value for caption in app.caption if "Dashed and dotted" in caption.value]
     last = queue.run(first).progress().snapshots[-1].marks
     assert "with norm before · learning rate 0.003." in said  # only what differs, as it was in the one before
     assert f"step 12: loss {last.loss:.3f}" in said
     second = name_of(app)
     linked = open_app(PAGE, run=second, beside=first)
-    assert any("Dash and dot" in caption.value for caption in linked.caption)
+    assert any("Dashed and dotted" in caption.value for caption in linked.caption)
     app.button(key="train.alone").click().run()
-    assert not any("Dash and dot" in caption.value for caption in app.caption)
+    assert not any("Dashed and dotted" in caption.value for caption in app.caption)
     assert "beside" not in app.query_params
 
 
@@ -217,7 +217,7 @@ def test_trainings_of_other_tasks_are_not_drawn_beside_it(open_app, queue):
     app = train(open_app(PAGE))
     app = train(app, "sort")
     assert not app.exception
-    assert not any("Dash and dot" in caption.value for caption in app.caption)
+    assert not any("Dashed and dotted" in caption.value for caption in app.caption)
 
 
 @pytest.mark.sweep
@@ -343,7 +343,7 @@ def test_a_training_is_shown_while_it_runs(open_app, queue):
     assert not app.exception
     reached = run.progress().snapshots[-1].step
     assert [int(option) for option in app.select_slider[0].options] == list(run.plan.kept)
-    assert any(f"has come to step {reached}" in caption.value for caption in app.caption)
+    assert any(f"has reached step {reached}" in caption.value for caption in app.caption)
     run.finish("stopped", 1.0)
     next(iter(queue._jobs.values())).process.code = 0
     app.run()
@@ -355,7 +355,7 @@ def test_a_training_is_shown_while_it_runs(open_app, queue):
 def test_a_finished_training_is_shown_before_ones_own(open_app):
     app = open_app(PAGE)
     assert not app.exception
-    assert any("training that is over" in box.value for box in app.caption)
+    assert any("This training is finished" in box.value for box in app.caption)
     slider = next(box for box in app.select_slider if (box.key or "").startswith("train.slider."))
     assert slider.value == example_training.PLAN.steps
     app = slider.set_value(0).run()
@@ -389,10 +389,10 @@ def test_it_opens_on_the_head_that_the_numbers_single_out_until_another_is_chose
     app = open_app(PAGE)
     assert not app.exception
     assert (app.selectbox(key=layer).value, app.selectbox(key=head).value) == (found.layer, found.head)
-    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert f"Shown: layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     app.select_slider[0].set_value(0).run()  # earlier in the training: the same head
     assert (app.selectbox(key=layer).value, app.selectbox(key=head).value) == (found.layer, found.head)
     other = (found.head + 1) % plan.n_heads
     app.selectbox(key=head).set_value(other).run()
     assert (app.selectbox(key=layer).value, app.selectbox(key=head).value) == (found.layer, other)
-    assert "Shown is layer" not in " ".join(one.value for one in app.caption)
+    assert "Shown: layer" not in " ".join(one.value for one in app.caption)

@@ -58,7 +58,7 @@ def test_it_opens_on_the_kind_of_heads_and_the_part_that_the_answer_needs_most(o
     assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(max(largest.values()), rel=1e-4)
     assert "site" not in app.query_params
     first = max(effects, key=lambda one: one.divergence)
-    assert f"It needs **{ablated_parts.name(first.part)}** most" in said(app)
+    assert f"The answer needs **{ablated_parts.name(first.part)}** most" in said(app)
     app = open_app(PAGE, model="zh-en", text="我有一只猫。", site="encoder")  # a link always wins
     assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(largest["encoder"], rel=1e-4)
 

@@ -37,14 +37,14 @@ def banner(presenting: bool) -> None:
         return
     free, asked = classroom.is_free(), class_answers.question()
     with st.container(horizontal=True, vertical_alignment="center", key="class-banner"):
-        said = _("Class {code}: you look around by yourself.") if free else _("Class {code}: you follow the teacher.")
+        said = _("Class {code}: you explore by yourself.") if free else _("Class {code}: you follow the teacher.")
         st.caption(said.format(code=code), width="content")
         if asked is not None and not asked.shown:
             st.caption(_("The teacher asks the class: answer in the box below."), width="content")
         if free:
             st.button(_("Follow again"), on_click=classroom.come_back, key="class.back", type="tertiary")
         else:
-            st.button(_("Look around by myself"), on_click=classroom.let_go, key="class.free", type="tertiary")
+            st.button(_("Explore by myself"), on_click=classroom.let_go, key="class.free", type="tertiary")
         st.button(_("Leave the class"), on_click=classroom.leave, key="class.leave", type="tertiary")
     box = "" if asked is None else "st-key-ask-" + asked.question.replace("/", "-")
     follow.mount(url=classroom.address(code), seen=classroom.seen(), box=box, points=not free, key="class.ear")
@@ -89,7 +89,7 @@ def _leading(code: str, secret: str) -> None:
 
 
 def _door() -> None:
-    show_note("As a teacher: whoever joins sees what you look at, move by move.")
+    show_note("As a teacher: students see each of your steps.")
     if presses.button(_("Start a class"), key="class.start", type="primary"):
         if (refused := classroom.start()) is None:
             st.rerun()  # its questions can be asked to the class from now on

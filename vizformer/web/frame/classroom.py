@@ -218,9 +218,7 @@ def start() -> Message | None:
     try:
         own = ROOMS.open(session_folders.current(), network(st.context.ip_address))
     except TooManyRoomsError:
-        return N_(
-            "No class was started: there are as many as this server, or one network, may have at once. Try again later."
-        )
+        return N_("No class was started: this server, or this network, already has as many as it may. Try again later.")
     except StoreError:
         return UNREACHED
     st.session_state[_LEADS] = own

@@ -40,8 +40,8 @@ def button() -> None:
         on_click=begin,
         key="present-begin",
         help=_(
-            "Large letters and nothing around the page. Arrow keys or a clicker step through a lesson, S opens its notes "
-            "in a window of their own; Esc ends it."
+            "Large letters and nothing around the page. Arrow keys or a clicker step through a lesson, S opens "
+            "its notes in a separate window; Esc ends it."
         ),
     )
 

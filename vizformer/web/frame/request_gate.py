@@ -115,7 +115,7 @@ class Gate:
                 await _refuse(answer, refused)
         except Exception:  # logged by whoever stands before this gate
             if not answer.begun:
-                wrong = N_("Something went wrong on this server. Whoever runs it finds the details in its log.")
+                wrong = N_("Something went wrong on this server. Its log has the details.")
                 await _refuse(answer, RefusedError(500, wrong))
             raise
 

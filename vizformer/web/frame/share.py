@@ -64,5 +64,5 @@ def left_out(link: str) -> Iterator[str]:
     if sources & {"upload", "path"}:
         yield _("The model was opened in this session alone: others have to open its files themselves.")
     if "training" in sources or view.run:
-        yield _("The training is kept by this server for a while: later the link finds it no more.")
-    yield _("The link does not say which questions you have answered, nor what you typed into them.")
+        yield _("This server keeps the training for a limited time; later the link cannot open it.")
+    yield _("The link does not contain your answers to questions.")

@@ -69,7 +69,7 @@ def send_typed(lesson: str, name: str, typed: str, *, key: str) -> None:
 
 
 def _promise() -> None:
-    show_note("Nobody sees who answered what. You can change it until the teacher shows the answer.")
+    show_note("Answers are anonymous. You can change yours until the teacher shows the answer.")
 
 
 def _send(asked: str, said: str) -> None:

@@ -21,7 +21,7 @@ def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:
         )
     return _(
         "A sliding window hides all but the latest {window} tokens (layers: {layers}). The cache here keeps "
-        "everything; one that forgets what no query sees any more would hold {rolling} instead of {held}.",
+        "everything; without tokens that no query sees any more it would hold {rolling} instead of {held}.",
         layers=layers,
         window=window,
         rolling=size(rolling),

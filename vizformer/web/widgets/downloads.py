@@ -147,10 +147,7 @@ def _files(picture: Picture, key: str) -> None:
 
 
 def _PAPER() -> str:  # noqa: N802  (a text in the reader's language)
-    return _(
-        "This server lacks what makes PNG and PDF: `pip install vizformer[paper]`. An SVG can be printed to PDF from any "
-        "browser."
-    )
+    return _("PNG and PDF need `pip install vizformer[paper]` on this server. Any browser prints an SVG to PDF.")
 
 
 def _TOO_MANY(rows: int) -> str:  # noqa: N802  (a text in the reader's language)

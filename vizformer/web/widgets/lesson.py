@@ -120,7 +120,7 @@ def _about(entry: Entry) -> None:
 def _before(entry: Entry) -> str:
     """How long the lesson takes, and which lessons come before it."""
     if not entry.after:
-        return _("About {minutes} minutes. No lesson has to come before it.", minutes=entry.minutes)
+        return _("About {minutes} minutes. It needs no other lesson.", minutes=entry.minutes)
     lessons = _("; ").join(numbering.titled(one) for one in COURSE if one.url in entry.after)
     return _("About {minutes} minutes. Before it: {lessons}", minutes=entry.minutes, lessons=lessons)
 
@@ -136,8 +136,8 @@ def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) ->
         state.update(part=nearest)
         state.note(
             N_(
-                "The link names a part that this lesson does not have any more. Shown is the nearest one; the search in "
-                "the bar finds every part and term."
+                "The link names a part that this lesson no longer has. Here is the nearest one; the search in the "
+                "bar finds every part and term."
             )
         )
     chosen = state.fit(part=("", *keys)).part
@@ -366,4 +366,4 @@ def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str,
 
 def pasteable(code: str, given: Mapping[str, Given]) -> str:
     """Code with what it imports and the numbers that it reads."""
-    return standalone(code, given).text(_("torch.randn stands in for tables that are too long to write out"))
+    return standalone(code, given).text(_("torch.randn replaces tables that are too long to write out"))

@@ -49,9 +49,9 @@ def of_number(
 
 def _usual(answer: float, *, whole: bool) -> list[tuple[float, str]]:
     """Mistakes that every number can come from."""
-    sign = _("The sign is the other one: the size is right.")
-    turned = _("That is the reciprocal: the two numbers of the quotient have changed places.")
-    percent = _("That is 100 times as much or as little: a share and its percent have been mixed up.")
+    sign = _("The sign is wrong, the size is right.")
+    turned = _("That is the reciprocal: you exchange the two numbers of the quotient.")
+    percent = _("That is 100 times as much or as little: you mix up a share and its percent.")
     one_off = _("That is one too many or one too few: count the first and the last one again.")
     found = [(-answer, sign), (100 * answer, percent), (answer / 100, percent)]
     if whole:
@@ -68,19 +68,19 @@ def of_cell(given: Cell, answer: Cell, grid: Grid) -> str:
     values = {**place, "value": f"{grid.values[given]:.3f}", "best": f"{grid.values[answer]:.3f}"}
     if not grid.looks:
         return _("Your cell holds {value}, the right one {best}.", **values)
-    holds = _("Your cell says how much “{row}” looks at “{column}”: {value}.", **values)
+    holds = _("Your cell shows how much “{row}” attends to “{column}”: {value}.", **values)
     return f"{_relation(row - asks, column - seen, given == answer[::-1])} {holds}".strip()
 
 
 def _relation(rows: int, columns: int, transposed: bool) -> str:
     """What has been mixed up, by how far the cell is from the right one."""
     if transposed:
-        return _("Row and column have changed places: the row asks, the column is what it looks at.")
+        return _("You exchange row and column: the row is the query, the column is the key.")
     if not columns:
         if abs(rows) == 1:
             before, after = _("the token before the right one"), _("the token after the right one")
             return _("This is the row of {neighbour}.", neighbour=before if rows < 0 else after)
-        return _("The column is right, but another token asks in this row.")
+        return _("The column is right, but this row is another query.")
     if not rows:
         if abs(columns) == 1:
             before, after = _("the token before the right one"), _("the token after the right one")

@@ -43,9 +43,9 @@ def subject_box(
     model_assumptions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
         show_note(
-            "The text is too long for the link, which does not carry it: it stays on this server for {hours} hours "
-            "after it was last looked at, and the link opens it until then. Afterwards, and on other servers, the link "
-            "shows its first {n} characters.",
+            "The text is too long for the link. This server keeps it for {hours} hours after the last visit, and "
+            "the link opens it until then. Afterwards, and on other servers, the link shows its first {n} "
+            "characters.",
             hours=text_store.HOURS,
             n=packed_text.AS_IT_IS,
         )
@@ -60,12 +60,12 @@ def subject_box(
     state.draw()
     set_by_hand("edits")
     if wanted.edited and not readable(wanted):  # set for another text, or wrong from the start
-        show_note("The numbers set by hand do not fit here and are left out. Undo or reset them.")
+        show_note("The numbers set by hand do not fit here and are ignored. Undo or reset them.")
         wanted = wanted.unedited
     if not readable(wanted):
         last: Subject | None = st.session_state.get(_LAST_GOOD)
         if last is not None:
-            show_note("Below is still the last sentence that could be read.")
+            show_note("The page still shows the last readable sentence.")
         return last
     st.session_state[_LAST_GOOD] = wanted
     source_language.gloss(wanted.text)
@@ -73,9 +73,9 @@ def subject_box(
         unlearned_text.notice(wanted)
     if (point := wanted.trace.first_not_finite()) is not None:
         show_warning(
-            "From {point} on some of the model's numbers are no longer finite: a number set by hand is too large, the "
-            "weights are damaged, the training diverged, or the precision is too narrow for them. What follows from "
-            "them means nothing.",
+            "From {point} on some of the model's numbers are not finite: a number set by hand is too large, the "
+            "weights are damaged, the training diverged, or the precision is too low. All later numbers mean "
+            "nothing.",
             point=point,
         )
     return wanted
@@ -183,7 +183,7 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
         with st.spinner(running, show_time=False):
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
     except UnansweredError:  # what it says is for who calls vf.load: a page has a form for the answers
-        errors.show(N_("These weights fit several models: what they do not say is asked on the page Model report."))
+        errors.show(N_("These weights fit several models: answer the open questions on the page Model report."))
         st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title))
         return False
     except VizformerError as error:

@@ -18,11 +18,11 @@ def head_editor(subject: Subject, site: str) -> None:
         view, trace = state.view(), subject.trace
         before = f"{site.rsplit('.', 1)[0]}.{'mid_self' if site.endswith('cross') else 'pre'}"
         names = {
-            "x": _("x: the residual stream that goes in"),
+            "x": _("x: the residual stream, input"),
             "q": _("q: the queries of this head"),
             "k": _("k: the keys of this head"),
             "v": _("v: the values of this head"),
-            "mask": _("mask: who may look at whom"),
+            "mask": _("mask: visible and blocked cells"),
         }
         queries, keys = (trace.tokens[stack] for stack in labels.stacks(view.kind))
         what, row, column = st.columns(3)

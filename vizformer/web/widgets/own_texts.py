@@ -25,7 +25,7 @@ def box(key: str, most_characters: int) -> Corpus | None:
         return None
     corpus = _corpus(written or "")
     if corpus is None:
-        show_info("Write or paste some texts, one in each line; a dozen already say something.")
+        show_info("Write or paste some texts, one in each line; a dozen are enough to begin.")
     elif corpus.cut:
         show_warning(
             "Texts of more than {most} characters are cut there ({n} of yours). Put the rest into another line.",

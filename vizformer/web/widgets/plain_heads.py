@@ -82,29 +82,34 @@ def resting_on(subject: Subject, kind: Kind, layer: int, head: int) -> str:
     )
 
 
-@guarded()
-def say_pronoun(subject: Subject) -> None:
-    """Says of a pronoun in the text that no head of a bundled model finds its noun, and where that is measured."""
+def pronoun(subject: Subject) -> tuple[Pronoun, str] | None:
+    """The first pronoun in the text whose noun no head of a bundled model finds, and the sentence that says so."""
     if subject.model.is_from_elsewhere:  # its two dozen sentences are read in the lesson
-        return
-    for pronoun, words in _WORDS.items():
-        if (word := re.search(words, subject.text)) is None or pronoun not in readable(subject.model):
+        return None
+    for kind, words in _WORDS.items():
+        if (word := re.search(words, subject.text)) is None or kind not in readable(subject.model):
             continue
-        found = reference_shift(subject.model, pronoun)
-        if not is_shown(found):
-            with st.container(horizontal=True, vertical_alignment="center", key="pronoun"):
-                st.caption(
-                    _(
-                        "No head of this model looks from “{word}” to the noun that it means: in pairs of sentences that "
-                        "differ in one word, the best of {heads} gives the right noun more in {found} of {n}; half would "
-                        "be luck.",
-                        word=word[0],
-                        heads=counts.heads(found.shifts[0].size),
-                        found=found.found,
-                        n=2 * len(found.sentences),
-                    ),
-                    width="content",
-                )
-                there = state.lead(part="reference", dials=f"heads.pronoun:{pronoun}")
+        found = reference_shift(subject.model, kind)
+        if is_shown(found):
+            return None
+        return kind, _(
+            "No head of {model} attends from “{word}” to the noun that it means: in pairs of sentences that differ in one "
+            "word, the best of {heads} gives the right noun the larger weight in {found} of {n}; half would be chance.",
+            model=subject.title,
+            word=word[0],
+            heads=counts.heads(found.shifts[0].size),
+            found=found.found,
+            n=2 * len(found.sentences),
+        )
+    return None
+
+
+@guarded()
+def say_pronoun(*subjects: Subject) -> None:
+    """Says of a pronoun in each text that no head finds its noun, and where that is measured; once for each model."""
+    for subject in {one.model: one for one in reversed(subjects)}.values():
+        if (found := pronoun(subject)) is not None:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.caption(plain(found[1]), width="content")
+                there = state.lead(part="reference", dials=f"heads.pronoun:{found[0]}")
                 st.page_link(sitemap.HEADS.file, label=_("How this is measured"), query_params=there)
-        return

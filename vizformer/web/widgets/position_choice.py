@@ -44,8 +44,7 @@ def why(subject: Subject) -> str:
         return ""
     position = unsure_position(subject)
     return _(
-        "Shown is position {position}, “{token}”: of all tokens of the text, the model is least sure of its answer here "
-        "({probability}).",
+        "Shown: position {position}, “{token}”, the model's least certain prediction in this text ({probability}).",
         position=position,
         token=plain(subject.trace.tokens[stack(subject)][position].text),
         probability=labels.percent(subject_cache.predictions(subject, position)[0].probability),
@@ -63,10 +62,10 @@ def choose(subject: Subject, *, key: str, usual: int | None = None, compared: bo
     usual = usual_position(subject) if usual is None else usual
     if stack(subject) == "decoder":
         label = _("Choose a position: the model predicts the token after it")
-        comparing = _("The answer after which token is compared?")
+        comparing = _("Compare the answer after this token")
     else:
-        label = _("Choose a position: the model says what may stand there")
-        comparing = _("The answer at which token is compared?")
+        label = _("Choose a position: the model predicts the token there")
+        comparing = _("Compare the answer at this token")
     position = tokens.mount(
         labels.chips(sequence),
         selected=usual if chosen is None else chosen,

@@ -15,19 +15,17 @@ def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
     """Green where it holds, red where it does not; where numbers were set by hand, it need not."""
     values = {"anchor": Markup(translate(proof.anchor, plain)), "difference": f"{proof.difference:.1g}"}
     if not math.isfinite(proof.difference):
-        show_warning("Not compared with {anchor}: the numbers there are no longer finite.", **values)
+        show_warning("Not compared with {anchor}: its numbers are not finite.", **values)
     elif proof.holds and proof.direct:
         agrees = agrees or _(
             "Checked: differs from the model by at most {difference} (compared with {anchor}).", **values
         )
         st.success(agrees + precision(proof))
     elif proof.holds:
-        agrees = agrees or _(
-            "Checked: differs from the model by at most {difference} (this number goes into {anchor}).", **values
-        )
+        agrees = agrees or _("Checked: differs from the model by at most {difference} (through {anchor}).", **values)
         st.success(agrees + precision(proof))
     elif edited:
-        show_warning("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values)
+        show_warning("You set numbers by hand, so {anchor} differs by up to {difference}.", **values)
     else:
         said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
         st.error(said + precision(proof))
@@ -38,8 +36,8 @@ def precision(proof: Proof) -> str:
     if proof.precision not in ("bfloat16", "float16"):
         return ""
     return " " + _(
-        "(The model computes in {dtype}, {bits} bits for the digits of a number. Every result is rounded to "
-        "them, here too; a few units in the last one are allowed.)",
+        "(The model computes in {dtype}, with {bits} significant bits. Every result is rounded to them, here "
+        "too; a few units in the last place are allowed.)",
         dtype=proof.precision,
         bits=computing.BITS[proof.precision],
     )

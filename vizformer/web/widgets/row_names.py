@@ -65,10 +65,10 @@ def said(subject: Subject, kind: str, query: int) -> str:
     token, choice = subject.trace.tokens["decoder"][query], found[query]
     values = {"query": query, "token": plain(token.text), "next": plain(choice.next.text)}
     if choice.own.id == choice.next.id:
-        return _("Rows choose the next token: row {query}, after “{token}”, chooses “{next}”.", **values)
+        return _("Rows predict the next token: row {query}, after “{token}”, predicts “{next}”.", **values)
     return _(
-        "Rows choose the next token: row {query}, after “{token}”, is asked for “{next}”, which the text goes on "
-        "with; the model itself would choose “{own}”.",
+        "Rows predict the next token: after “{token}”, row {query}, the text continues with “{next}”; the "
+        "model itself predicts “{own}”.",
         **values,
         own=plain(choice.own.text),
     )

@@ -152,22 +152,20 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     with st.container(horizontal=True, key="other-language"):
         st.info(
             _(
-                "This model reads Chinese and English, not {script}: what it makes of this means little.",
+                "This model reads Chinese and English, not {script}: its result means little.",
                 script=used.title(),
             )
             if reads is None
             else _another_script(reads, used.title())
             if written is None
             else _(
-                "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so "
-                "what it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into "
-                "the box “Target”."
+                "This model reads Chinese. Your text looks like English, which its training did not contain, so its "
+                "result means little. Type the Chinese sentence, and its translation into the box “Target”."
             )
             if reads == "zh"
             else _(
-                "This model reads English. What you typed looks like Chinese: no such sentence was in its training, so "
-                "what it makes of it means little. Type the English sentence; what it is to be translated to goes into "
-                "the box “Target”."
+                "This model reads English. Your text looks like Chinese, which its training did not contain, so its "
+                "result means little. Type the English sentence, and its translation into the box “Target”."
             )
         )
         if other is not None and (usable is None or usable(other)):
@@ -183,13 +181,13 @@ def _another_script(reads: Language, name: str) -> str:
     """Said of a text in a script that is of neither language."""
     if reads == "zh":
         return _(
-            "This model reads Chinese. What you typed is mostly in another script ({script}): no such sentence was in its "
-            "training, so what it makes of it means little. Type a Chinese sentence.",
+            "This model reads Chinese. Your text is mostly in another script ({script}), which its training did "
+            "not contain, so its result means little. Type a Chinese sentence.",
             script=name,
         )
     return _(
-        "This model reads English. What you typed is mostly in another script ({script}): no such sentence was in its "
-        "training, so what it makes of it means little. Type an English sentence.",
+        "This model reads English. Your text is mostly in another script ({script}), which its training did "
+        "not contain, so its result means little. Type an English sentence.",
         script=name,
     )
 

@@ -19,7 +19,7 @@ from vizformer.web.words.plain_text import Markup
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
 
-_STAND_INS = N_("torch.randn stands in for tables that are too long to write out: their numbers are below").text
+_STAND_INS = N_("torch.randn replaces tables that are too long to write out: their numbers are below").text
 WIDE = 12  # columns of an overview's table before it is elided: Q, K and V of the toy side by side
 LONG_CODE, TALLEST = 700, 380  # characters; px
 MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"

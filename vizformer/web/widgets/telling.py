@@ -66,13 +66,13 @@ def open_on_a_layer(subject: Subject, kind: Kind) -> str:
     found, query, key = suggested
     if found.resting:
         return _(
-            "Shown is layer {layer}: of the heads that do not rest on one token, its head {head} gives the row “{query}” "
+            "Shown: layer {layer}. Of the heads that do not rest on one token, its head {head} gives “{query}” "
             "the largest weight on another word, “{key}” ({weight}).",
             **_values(found, query, key),
         )
     return _(
-        "Shown is layer {layer}: of all heads, its head {head} gives the row “{query}” the largest weight on another word, "
-        "“{key}” ({weight}).",
+        "Shown: layer {layer}. Of all heads, its head {head} gives “{query}” the largest weight on another "
+        "word, “{key}” ({weight}).",
         **_values(found, query, key),
     )
 
@@ -94,13 +94,13 @@ def why(found: TellingHead, query: Token, key: Token) -> str:
     """Why a page opens on a head: what its row of `query` looks at (Markdown)."""
     if found.resting:
         return _(
-            "Shown is layer {layer}, head {head}: of the heads that do not rest on one token its row “{query}” has the "
-            "largest weight on another word, “{key}” ({weight}).",
+            "Shown: layer {layer}, head {head}. Of the heads that do not rest on one token its row “{query}” has "
+            "the largest weight on another word, “{key}” ({weight}).",
             **_values(found, query, key),
         )
     return _(
-        "Shown is layer {layer}, head {head}: of all heads its row “{query}” has the largest weight on another word, "
-        "“{key}” ({weight}).",
+        "Shown: layer {layer}, head {head}. Of all heads its row “{query}” has the largest weight on another "
+        "word, “{key}” ({weight}).",
         **_values(found, query, key),
     )
 

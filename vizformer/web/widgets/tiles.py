@@ -44,7 +44,7 @@ def _lead() -> None:
             if (refused := classroom.start()) is None:
                 st.rerun()  # its code stands above the page
             st.warning(translate(refused))
-        show_note("As a teacher: whoever joins sees what you look at, move by move.")
+        show_note("As a teacher: students see each of your steps.")
 
 
 def _present() -> None:
@@ -53,7 +53,7 @@ def _present() -> None:
         if presses.button(_("Present the course"), key="teach.present", type="tertiary"):
             presenting.begin()
             st.switch_page(COURSE[0].file)
-        show_note("The lessons as slides for a projector: keys or a clicker step through them.")
+        show_note("The lessons as slides for a projector.")
 
 
 def _picture(name: str) -> None:

@@ -55,7 +55,7 @@ def said(sign: Sign, found: Familiarity, bounds: Bounds) -> str:
     share = labels.percent(bounds.share)
     if sign == "unknown":
         return _(
-            "This model has not learned texts like this, so what it makes of it means little: {value} of its tokens are "
+            "This model has not learned texts like this, so its result means little: {value} of the tokens are "
             "unknown to the vocabulary; {share} of held-out texts have at most {most}.",
             value=labels.percent(found.unknown),
             share=share,
@@ -63,15 +63,16 @@ def said(sign: Sign, found: Familiarity, bounds: Bounds) -> str:
         )
     if sign == "pieces":
         return _(
-            "This model has not learned texts like this, so what it makes of it means little: its vocabulary cuts it into "
-            "{value} tokens a character; {share} of held-out texts have at most {most}.",
+            "This model has not learned texts like this, so its result means little: the tokenizer makes {value} "
+            "tokens a character; {share} of held-out texts have at most {most}.",
             value=f"{found.pieces:.2f}",
             share=share,
             most=f"{bounds.pieces:.2f}",
         )
     return _(
-        "This model has not learned texts like this, so what it makes of it means little: the mean log-probability of a "
-        "token is {value}; the median of held-out texts is {typical}, and {share} of them are above {least}.",
+        "This model has not learned texts like this, so its result means little: the mean log-probability of "
+        "a token is {value}; the median of held-out texts is {typical}, and {share} of them are above "
+        "{least}.",
         value=f"{found.log_prob:.2f}".replace("-", "−"),
         typical=f"{bounds.typical:.2f}".replace("-", "−"),
         share=share,

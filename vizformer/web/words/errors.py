@@ -50,8 +50,8 @@ def unexpected(error: Exception) -> None:
     log.error("unexpected error %s", reference, exc_info=error)
     show(
         N_(
-            "Something went wrong here, and it is our mistake, not yours. The rest of the page still works. "
-            "Whoever runs this server finds the details in its log under {reference}.",
+            "Something went wrong here, and it is our mistake, not yours. The rest of the page still works. The "
+            "log of this server has the details under {reference}.",
             reference=reference,
         )
     )

@@ -74,8 +74,8 @@ def bytes_said(texts: Sequence[str]) -> str:
     if shown is None:
         return ""
     return _(
-        "{shown}: bytes of UTF-8, in hexadecimal. The model has no token for the whole character, so it is "
-        "read in parts; a Chinese character has three bytes.",
+        "{shown}: bytes of UTF-8, in hexadecimal. The model has no token for the whole character, so it "
+        "reads the bytes; a Chinese character has three.",
         shown=shown,
     )
 

@@ -46,15 +46,15 @@ def headline(report: Report) -> str:
 def memory(needed: Need, device: str) -> str:
     """What a model takes, and how much is free."""
     said = _(
-        "On {device}. Beside what stays mapped to the file, the weights take {weights} of memory, and a text of {n} tokens "
-        "{forward}.",
+        "On {device}. Besides memory mapped from the file, the weights take {weights} of memory, and a text "
+        "of {n} tokens {forward}.",
         weights=size(needed.weights),
         forward=size(needed.forward),
         n=needed.tokens,
         device=device,
     )
     if needed.streamed:
-        said += " " + _("The weights are read layer by layer at every forward, as they do not all fit.")
+        said += " " + _("The weights do not all fit into memory, so every forward reads them layer by layer.")
     free = available(chosen_device(device))
     return said if free is None else f"{said} " + _("{free} are free.", free=size(free))
 
@@ -78,8 +78,8 @@ def agreement(found: Agreement) -> str:
         )
     else:
         said = _(
-            "Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
-            "{stream}, attention maps to {maps}.",
+            "The numbers differ from transformers {version} for your sentence ({n} tokens): residual stream by "
+            "{stream}, attention maps by {maps}.",
             **values,
         )
     if found.logits is not None:

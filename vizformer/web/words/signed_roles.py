@@ -21,23 +21,24 @@ def role_said(found: SignedRole) -> str:
     values = {"n": len(found.effects), "mean": f"{found.mean:+.3f}".replace("-", "−")}
     if found.role == "copying":
         return _(
-            "This head copies: the logits of the tokens that it looks at rise, by {mean} on average over {n} rows.",
+            "This head copies: it raises the logits of the tokens to which it attends, by {mean} on average over "
+            "{n} rows.",
             **values,
         )
     if found.role == "suppressing":
         return _(
-            "This head suppresses: the logits of the tokens that it looks at fall, by {mean} on average over {n} rows, and "
-            "most of it falls on tokens that would be expected otherwise.",
+            "This head suppresses: it lowers the logits of the tokens to which it attends, by {mean} on average "
+            "over {n} rows, mostly of tokens that would be probable without it.",
             **values,
         )
     if found.role == "anti-copying":
         return _(
-            "This head works against copying: the logits of the tokens that it looks at fall, by {mean} on average over "
-            "{n} rows.",
+            "This head works against copying: it lowers the logits of the tokens to which it attends, by {mean} "
+            "on average over {n} rows.",
             **values,
         )
     return _(
-        "This head neither copies nor suppresses what it looks at ({mean} on their logits, on average over {n} rows): it "
-        "does something else, or writes for other heads.",
+        "This head neither copies nor suppresses the tokens to which it attends ({mean} on their logits, on "
+        "average over {n} rows): it does something else, or writes for other heads.",
         **values,
     )

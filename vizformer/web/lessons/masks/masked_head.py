@@ -18,7 +18,7 @@ from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.widgets import proof_badge, telling
+from vizformer.web.widgets import plain_heads, proof_badge, telling
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
@@ -98,6 +98,8 @@ def notes(lab: Laboratory, subject: Subject, attention: Kind, masked: Masked, *,
         lab.note("first", shown=mask.LARGEST, n=n)
     values = {"difference": f"{masked.proof.difference:.1g}", "anchor": translate(masked.proof.anchor)}
     proof_badge.show(masked.proof, lab.text("used" if own else "laid", **values))
+    if attention == kinds(subject.trace)[0]:
+        plain_heads.say_pronoun(subject)
 
 
 def _own_mask(lab: Laboratory, subject: Subject, attention: Kind) -> str:

@@ -62,16 +62,16 @@ def names_together(over: str) -> dict[str, str]:
 def _said(subject: Subject, kind: Kind) -> Iterator[str]:
     view = state.view()
     if view.over == "mean":
-        yield _("Mean over the heads: each row that has a key to look at sums to 1.")
+        yield _("Mean over the heads: each row that sees a key sums to 1.")
     elif view.over == "max":
         yield _("The largest weight of any head, cell by cell: rows sum to 1 or more.")
     elif view.over == "rollout":
         yield _(
-            "Rollout (Abnar & Zuidema 2020): each layer takes half from what its heads read, on average, and half "
-            "from what was there; a row says which tokens of the input it is made of."
+            "Rollout (Abnar & Zuidema 2020): each layer is half the mean of its heads and half the identity; a "
+            "row gives the share of each input token."
         )
     if view.over != "one" and view.picture == "lines":
-        yield _("Heads that are put together are drawn as a map.")
+        yield _("Combined heads are shown as a map.")
     if view.without != "none":
         yield _left_out(subject, kind)
     if view.level == "words" and view.picture == "map":
@@ -95,7 +95,7 @@ def _left_out(subject: Subject, kind: Kind) -> str:
         " …" if len(keys) > SHOWN else ""
     )
     return _(
-        "Without key {keys}: what is left of each row is divided by its sum. The model itself did see them.", keys=names
+        "Without key {keys}: the rest of each row is divided by its sum. The model itself saw these keys.", keys=names
     )
 
 
@@ -105,9 +105,8 @@ def fits(subject: Subject, kind: Kind) -> bool:
     if longest <= head_pictures.MOST_TOGETHER:
         return True
     show_info(
-        "Heads are put together for texts of at most {most} tokens; this one has {n}. Beyond that the maps of all "
-        "layers would take minutes, and more memory than one reader may have on a server for many. One head can be "
-        "shown.",
+        "Heads are combined for texts of at most {most} tokens; this one has {n}. Longer ones take minutes "
+        "and too much memory of a shared server. Choose one head.",
         most=f"{head_pictures.MOST_TOGETHER:,}",
         n=f"{longest:,}",
     )

@@ -71,8 +71,8 @@ def translation(subject: Subject) -> None:
         st.caption(caption, width="content")
         st.text(made or _("(nothing: the model ended at once)"), width="content")
     if subject.is_cut_off:
-        cut = _("Cut off: the model did not come to an end by itself.")
-        known = _("Cut off: the model did not come to an end by itself. It knows short everyday sentences best.")
+        cut = _("Cut off: the model wrote no end mark.")
+        known = _("Cut off: the model wrote no end mark. It works best with short everyday sentences.")
         st.caption(known if bundled else cut)
 
 
@@ -128,11 +128,11 @@ def _tried(model: ModelRef) -> str:
         return _("Recorded from the model's own code, not checked: {reason}", reason=plain(translate(error.message)))
     if found.exact and found.whole and found.tokenwise:
         return _(
-            "Recorded from the model's own code: exact, and all that moves numbers between tokens (tried with {n} tokens).",
+            "Recorded from the model's own code: exact and complete (tested with {n} tokens).",
             n=", ".join(map(str, found.lengths)),
         )
     wrong = "; ".join(translate(one, plain) for one in found.said)
-    return "**" + _("Recorded from the model's own code, and not all there is to say: {wrong}.", wrong=wrong) + "**"
+    return "**" + _("Recorded from the model's own code, but not complete: {wrong}.", wrong=wrong) + "**"
 
 
 def _watch(work: Cached[..., Any], call: tuple[Any, ...], begun: Callable[[], None]) -> None:

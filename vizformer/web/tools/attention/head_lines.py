@@ -57,7 +57,7 @@ def choose(shape: tuple[int, int, int, int], query: int) -> Part:
     start = max(0, min(longest - tokens, query - tokens // 2 if said is None else said))
     st.session_state[_START] = start
     st.slider(
-        _("The text is too long for all of its lines: show a part of it, from token"),
+        _("The text is too long for all lines: show a part, from token"),
         0,
         longest - tokens,
         step=1,

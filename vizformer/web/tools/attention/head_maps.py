@@ -44,10 +44,8 @@ def payload_together(call: Call, shape: tuple[int, int, int, int]) -> HeadsPaylo
     if going is None and st.session_state.get(_BEGUN) != call:
         _begin(call)
     elif going is None:
-        show_text("The heads are not put together: it was stopped, or there was no room to keep them.")
-        st.button(
-            _("Put the heads together"), type="primary", key="attention.together.begin", on_click=_begin, args=(call,)
-        )
+        show_text("The heads are not combined: you stopped it, or there was no memory for the result.")
+        st.button(_("Combine the heads"), type="primary", key="attention.together.begin", on_click=_begin, args=(call,))
         return None
     st.fragment(guarded()(_watch), run_every=POLL)(call, shape[0])
     return None
@@ -68,7 +66,7 @@ def _watch(call: Call, layers: int) -> None:
         st.rerun()
     done = going.done[0]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(done / layers, text=_("Putting the heads together: {done} of {n} layers", done=done, n=layers))
+        st.progress(done / layers, text=_("Combining the heads: {done} of {n} layers", done=done, n=layers))
         leave = (head_pictures.together, call, watched_work.reader())
         st.button(_("Stop"), key="attention.together.stop", on_click=WORK.leave, args=leave)
 
@@ -189,8 +187,8 @@ def draw_terms(subject: Subject, kind: Kind, layer: int, head: int, query: int, 
             )
             if found.position_bias == 0 and found.content == found.score
             else _(
-                "Each bar is one of the {n} numbers of the query times that of the key, divided as the score is. They "
-                "sum to {content}; the soft cap of this model makes {score} of it.",
+                "Each bar is one of the {n} numbers of the query times that of the key, divided as the score is. "
+                "They sum to {content}; the soft cap of this model changes this to {score}.",
                 n=len(found.terms),
                 content=f"{found.content:.4f}",
                 score=f"{found.score:.4f}",

@@ -122,7 +122,7 @@ def as_text(heads: Heads) -> None:
 def draw_effective(here: Heads) -> None:
     if max(len(here.queries), len(here.keys)) > LONGEST:
         return
-    with folded(_("What of these weights reaches the output?"), key="attention.effective") as is_open:
+    with folded(_("Which of these weights affect the output?"), key="attention.effective") as is_open:
         if is_open:
             guarded()(_draw)(here)
 
@@ -136,9 +136,9 @@ def _draw(here: Heads) -> None:
     values = {"query": here.queries[query].text, "free": int(found.free[query])}
     if found.free[query]:
         show_markdown(
-            "The keys that “{query}” sees are **{free}** more than the values tell apart: so many ways to move its "
-            "weights change nothing of what the head puts out. Without them most changes at “{key}”: **{weight}** "
-            "becomes **{effective}**.",
+            "“{query}” sees **{free}** more keys than its values have independent directions: in so many "
+            "directions a change of its weights does not change the output of the head. Without these directions "
+            "the largest change is at “{key}”: **{weight}** becomes **{effective}**.",
             **values,
             key=here.keys[key].text,
             weight=f"{found.weights[query, key]:.3f}",
@@ -146,17 +146,17 @@ def _draw(here: Heads) -> None:
         )
     else:
         show_markdown(
-            "Every weight of “{query}” counts: it sees no more keys than their values tell apart, so that no other "
-            "weights would give the same output. Longer texts have keys to spare.",
+            "Every weight of “{query}” affects the output: the values of the keys that it sees are independent, "
+            "so no other weights give the same output. In longer texts they are not.",
             **values,
         )
     if found.free.any():  # else it is the map above
         _map(here, found, query, key)
     proof_badge.show(found.proof, edited=bool(here.subject.edited))
     show_note(
-        "A row of weights is split in two: what is orthogonal to every column of the values, which adds nothing to the "
-        "output, and the rest, which is shown (Brunner et al. 2020). It can be below 0, and need not sum to 1. In Python: "
-        "vf.analysis.effective_attention."
+        "A row of weights has two parts: one is orthogonal to every column of the values and adds nothing to "
+        "the output; the other is shown here (Brunner et al. 2020). It can be below 0, and need not sum to "
+        "1. In Python: vf.analysis.effective_attention."
     )
 
 

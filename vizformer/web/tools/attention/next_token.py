@@ -17,12 +17,12 @@ from vizformer.web.words.i18n import _, show_note
 def draw_next_token(subject: Subject) -> None:
     if not model_cache.predicts(subject.model):
         show_note(
-            "This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
-            "and its arithmetic are all there."
+            "This model's files contain no output layer that predicts tokens, so there is no prediction to show, "
+            "only its attention and its arithmetic."
         )
         return
     stack = position_choice.stack(subject)
-    st.subheader(_("What comes next?") if stack == "decoder" else _("What stands here?"), anchor=False)
+    st.subheader(_("What comes next?") if stack == "decoder" else _("Which token is hidden here?"), anchor=False)
     position = position_choice.choose(subject, key="next")
     best = subject_cache.predictions(subject, position)
     chart.show(

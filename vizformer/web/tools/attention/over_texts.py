@@ -48,7 +48,7 @@ COSTS: Mapping[Way, Message] = {
 }
 NOT_MEASURED = {
     "unreadable": N_("Not measured over other texts: this model cannot read the bundled ones."),
-    "large": N_("Not measured over other texts: with a model of this size that would take long."),
+    "large": N_("Not measured over other texts: that takes too long with a model of this size."),
 }
 
 
@@ -157,7 +157,7 @@ def said(model: ModelRef, kind: Kind, layer: int, head: int) -> tuple[list[str],
         return [translate(NOT_MEASURED[found])], None
     habit = found.heads.of(layer, head)
     does = _(
-        "Over {n} texts this head looks most at: {target}, {share} of its attention ({low} to {high}).",
+        "Over {n} texts this head attends most to: {target}, {share} of its attention ({low} to {high}).",
         n=len(found.texts),
         target=_(ENGLISH[f"strip_{habit.target}"]),
         share=f"{habit.mean:.2f}",
@@ -167,7 +167,7 @@ def said(model: ModelRef, kind: Kind, layer: int, head: int) -> tuple[list[str],
     if found.way is None:
         return [does], None
     if not cost.holds(model, kind, layer, head):
-        return [does, _("What it costs is being measured …")], (cost, (model, kind, layer, head))
+        return [does, _("Measuring its effect …")], (cost, (model, kind, layer, head))
     costs = cost(model, kind, layer, head)
     form = "{:.3f}" if found.way == "vector" else "{:+.3f}"
     values = {"mean": sum(costs) / len(costs), "low": min(costs), "high": max(costs)}
@@ -199,9 +199,9 @@ def _watch(about: About, first: Work) -> None:
 
 def _show(words: list[str]) -> None:
     more = _(
-        "The texts come with VizFormer, in the language of the model. A share is a mean over the tokens that have something "
-        "to look at; in brackets stand the text with the least and that with the most. “Without it”: the output of the head "
-        "is set to 0. To a model with [MASK] every {n}th token is hidden.",
+        "The texts come with VizFormer, in the language of the model. A share is a mean over the tokens that "
+        "have such a key; in brackets the smallest and the largest of a text. “Without it”: the output of "
+        "the head is set to 0. For a model with [MASK] every {n}th token is hidden.",
         n=EVERY,
     )
     st.caption(" ".join(words), help=more if len(words) > 1 else None)

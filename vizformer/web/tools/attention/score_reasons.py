@@ -52,7 +52,7 @@ def draw_reasons(here: Heads) -> None:
     query = view.query_of(here.queries)
     if max(len(here.queries), len(here.keys)) > _LONGEST:
         return
-    with folded(_("Why does this head look there?"), key="attention.why") as is_open:
+    with folded(_("Why does this head attend there?"), key="attention.why") as is_open:
         if is_open:
             guarded()(_draw)(here, site_name(here.kind, view.layer), view.head, query)
 
@@ -68,8 +68,9 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
     split = split_of(subject, site, head, query, key)
     asks, answers = here.queries[query].text, here.keys[key].text
     show_markdown(
-        "“{query}” gives “{key}” a weight of **{weight}**: its score is **{score}** above the mean of the keys that it "
-        "sees. That is a sum over what was written into the two rows, what asks and what answers:",
+        "“{query}” gives “{key}” a weight of **{weight}**: its score is **{score}** above the mean of the "
+        "keys that it sees. This is a sum over all parts that wrote into the two rows, of the query and of "
+        "the key:",
         query=asks,
         key=answers,
         weight=f"{weights[key]:.3f}",
@@ -77,8 +78,8 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
     )
     texts = {"logit_share": _("share of the score")}
     sides: tuple[tuple[Side, str], ...] = (
-        ("query", _("What asks, in “{token}”", token=asks)),
-        ("key", _("What answers, in “{token}”", token=answers)),
+        ("query", _("In the query “{token}”", token=asks)),
+        ("key", _("In the key “{token}”", token=answers)),
     )
     for column, (side, title) in zip(st.columns(2), sides, strict=True):
         names, values = _bars(subject, split, side, asks if side == "query" else answers)
@@ -93,8 +94,8 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
         st.text(role_said(done))
     proof_badge.show(split.proof, edited=bool(subject.edited))
     show_note(
-        "The numbers by which norms divide are held as they were. These are shares of a sum, not effects: without a "
-        "part, what later layers do would change too."
+        "The divisors of norms are kept. These are shares of a sum, not effects: without a part, later "
+        "layers would change too."
     )
     call = f"vf.analysis.score_split(checkpoint, trace, {site!r}, {head}, {query}, {key}, against_mean=True)"
     st.code(
@@ -141,7 +142,7 @@ def _chains(here: Heads, split: ScoreSplit) -> Iterator[str]:
         tokens = labels.texts(read)
         row = here.queries[split.query].text if side == "query" else here.keys[split.key].text
         yield _(
-            "What {writer} wrote into “{row}” is worth {share} of the score; it took it from {tokens}.",
+            "The output of {writer} in “{row}” has {share} of the score; it comes from {tokens}.",
             writer=_name(here.subject, split, writer, row),
             row=row,
             share=f"{share:+.3f}".replace("-", "−"),
@@ -173,8 +174,8 @@ def _by_weights(here: Heads, split: ScoreSplit) -> Iterator[str]:
         return _("{n} of {of}", n=f"{1 + int((scores > scores[id]).sum()):,}", of=f"{len(scores):,}")
 
     yield _(
-        "By its weights alone, with embeddings in the place of rows: as a query “{query}” likes best {tokens}; “{key}” "
-        "has place {place}.",
+        "By its weights alone, with embeddings as rows: the query “{query}” has the largest scores for "
+        "{tokens}; “{key}” has rank {place}.",
         query=query.text,
         key=key.text,
         tokens=listed(likes),
@@ -182,7 +183,7 @@ def _by_weights(here: Heads, split: ScoreSplit) -> Iterator[str]:
     )
     if model_cache.predicts(subject.model):
         yield _(
-            "Where it looks at “{key}” it raises {tokens} and lowers {lowered}; “{key}” itself has place {place}.",
+            "If it attends to “{key}” it raises {tokens} and lowers {lowered}; “{key}” itself has rank {place}.",
             key=key.text,
             tokens=listed(writes),
             lowered=listed(-writes),

@@ -23,7 +23,7 @@ def show(checked: Checked, current: Subject) -> None:
     """All of it, for the sentence with which it was compared."""
     if checked.subject != current:
         show_info(
-            "This was compared with “{text}” in {model}, not with what is chosen now.",
+            "This result is for “{text}” in {model}, not for the current choice.",
             text=checked.subject.text,
             model=checked.subject.title,
         )
@@ -39,7 +39,7 @@ def show(checked: Checked, current: Subject) -> None:
     if first is None:
         st.success(
             _(
-                "Everything that was handed in agrees with the trace within {tolerance} (steps compared: {n}).",
+                "All submitted steps agree with the model within {tolerance} (steps compared: {n}).",
                 tolerance=f"{checked.tolerance:g}",
                 n=len(comparison.steps),
             )
@@ -50,29 +50,28 @@ def show(checked: Checked, current: Subject) -> None:
 
 def _first(first: Compared, checked: Checked) -> None:
     show_warning(
-        "The first step that departs: **{name}** · {title}",
+        "The first step that differs: **{name}** · {title}",
         name=first.name,
         title=Markup(translate(first.title, plain)),
     )
     if first.problem == "shape":
         show_text(
-            "Its shape should be {shape}; what was handed in has {given}.",
+            "Its shape should be {shape}; yours is {given}.",
             shape=" × ".join(map(str, first.shape)),
             given=" × ".join(map(str, first.given)) or "1",
         )
     elif first.problem == "nan":
-        show_text("Some of its numbers are not numbers (NaN), or infinite, where the model has numbers.")
+        show_text("Some of its numbers are NaN or infinite, but not in the model.")
     if checked.hints:
-        show_markdown("**What gives exactly these numbers**")
+        show_markdown("**Mistakes that give exactly these numbers**")
         for hint in checked.hints:
             st.markdown("- " + translate(hint, plain))
         if len(checked.hints) > 1:
-            show_text("Each of these mistakes gives exactly these numbers; they do not tell which one yours is.")
-        show_note("Each known mistake was tried at this place and just before it; these give what was handed in.")
+            show_text("Each of these mistakes gives exactly these numbers; yours is one of them.")
+        show_note("VizFormer tried each known mistake at this step and the one before; these give your numbers.")
     else:
         show_text(
-            "No known mistake gives these numbers. Hand in the steps before this one too, until one that "
-            "agrees stands next to one that does not."
+            "No known mistake gives these numbers. Submit the steps before this one too, back to one that agrees."
         )
     if checked.picture is not None:
         _picture(first, checked.picture, checked.subject)
@@ -84,7 +83,7 @@ def _picture(first: Compared, picture: Picture, subject: Subject) -> None:
     tokens = labels.texts(subject.trace.tokens.get(stack, ()))
     rows = [f"{row} {tokens[row]}" if n_rows == len(tokens) else str(row) for row in range(n_rows)]
     columns = [str(picture.first_column + column) for column in range(n_columns)]
-    title = _("given − model")
+    title = _("yours − model")
     if picture.head is not None:
         title += " · " + _("head {head}", head=picture.head)
     chart.show(
@@ -100,7 +99,7 @@ def _table(checked: Checked, first: Compared | None) -> None:
     past = False
     rows = []
     for step in checked.comparison.steps:
-        said = _("departs") if step.departs else _("agrees")
+        said = _("differs") if step.departs else _("agrees")
         shown = "" if step.problem else f"{step.difference:.1e}"
         kind: Literal["", "marked", "faint"] = "marked" if step is first else "faint" if past else ""
         past = past or step is first
@@ -116,5 +115,5 @@ def _table(checked: Checked, first: Compared | None) -> None:
             )
         )
     st.html(table.style())
-    columns = (_("step"), _("what it is"), _("shape"), _("max |difference|"), "")
+    columns = (_("step"), _("description"), _("shape"), _("max |difference|"), "")
     st.html(table.to_html(columns, rows, caption=_("In the order in which a forward computes them")))

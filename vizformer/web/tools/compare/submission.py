@@ -30,10 +30,10 @@ def hand_in(subject: Subject) -> None:
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
         show_markdown(
-            "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers "
-            "that it computes on the way. The page finds the first step that departs, and tries known mistakes on it. "
-            "Or build it function by function: twelve exercises that are checked on your computer, as a notebook or, "
-            "by `vizformer exercises FOLDER`, as files."
+            "Write a Transformer of your own, give it this model's weights and this sentence, and submit its "
+            "intermediate results. The page finds the first step that differs and tries known mistakes on it. Or "
+            "build it function by function: twelve exercises that your computer checks, as a notebook or, by "
+            "`vizformer exercises FOLDER`, as files."
         )
         file = notebook(language())
         st.download_button(
@@ -52,7 +52,7 @@ def hand_in(subject: Subject) -> None:
         checked: computations.Checked | None = st.session_state.get(_CHECKED)
         if checked is None:
             show_note(
-                "An example, until you hand in numbers of your own: a program that joins its heads with reshape alone."
+                "An example, until you submit your own numbers: a program that joins its heads with reshape alone."
             )
         findings.show(checked or computations.named_and_example(subject)[1], current=subject)
 
@@ -73,7 +73,7 @@ def _form(subject: Subject) -> None:
                 max_upload_size=most // 2**20,
             )
         text = st.text_area(
-            _("Or text: a tensor as print shows it, or JSON with names"),
+            _("Or text: a printed tensor, or JSON with names"),
             placeholder="tensor([[ 0.0342, 0.9238], [ 0.1110, 0.8890]])",
             key="compare.text",
         )
@@ -114,19 +114,19 @@ def steps_wanted(subject: Subject) -> None:
     """The steps of a layer, what the program has to read, and how the file is written."""
     steps = computations.named_and_example(subject)[0]
     layers = list(dict.fromkeys(_layer(step.name) for step in steps))
-    with st.expander(_("What my program has to read, and what it can hand in")):
+    with st.expander(_("What my program reads and submits")):
         show_markdown("**The ids of your sentence**")
         st.code(_ids(subject), language="python", wrap_lines=True)
         layer = st.selectbox(_("Layer"), layers, format_func=lambda name: _("the end") if name == LOGITS else name)
         shown = [step for step in steps if _layer(step.name) == layer]
         st.html(table.style())
         rows = [Row(step.name, translate(step.title), "\u00a0×\u00a0".join(map(str, step.shape))) for step in shown]
-        st.html(table.to_html((_("name"), _("what it is"), _("shape")), rows))
+        st.html(table.to_html((_("name"), _("description"), _("shape")), rows))
         show_markdown("**These lines write the file**")
         st.code(_snippet(shown), language="python", wrap_lines=True)
         show_note(
-            "Hand in as few steps as you like, of any layers. A batch of one in front of the shape does no harm. "
-            "examples/transformer_from_scratch.py is a whole program that hands in every step."
+            "Submit any steps of any layers. A batch dimension of 1 in front is accepted. "
+            "examples/transformer_from_scratch.py is a complete program that submits every step."
         )
 
 

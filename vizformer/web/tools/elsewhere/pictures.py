@@ -49,7 +49,7 @@ class _HandedIn:
 
         def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
             raise TraceError(
-                "This server needed the memory for others. Hand the file in again, or run VizFormer yourself."
+                "This server needed the memory for others. Upload the file again, or run VizFormer yourself."
             )
 
         return _ARRAYS.get(self.name, missing)
@@ -140,7 +140,7 @@ def draw_pictures() -> None:
             key="elsewhere.picture",
         )
         if handed_in is None:
-            show_note("An example, until you hand in arrays of your own below: the cross-attention of a translator.")
+            show_note("An example, until you upload your own arrays below: the cross-attention of a translator.")
     arrays, packed = found[name]
     if arrays.either:
         _ask(name, arrays)

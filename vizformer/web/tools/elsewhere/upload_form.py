@@ -24,9 +24,10 @@ _ONE_AT_A_TIME = Lock()  # while a file is read, it takes several times the memo
 def hand_in() -> None:
     """Takes a file, and says why it cannot be shown; what is in it belongs to this session alone."""
     show_markdown(
-        "Attention weights of any program, as `.npz`, `.npy`, `.safetensors` or `.json`: one array `[layers, heads, "
-        "queries, keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a notebook "
-        "`vf.view(outputs, tokens)` shows what a model of transformers or its `generate()` hands out."
+        "Attention weights of any program, as `.npz`, `.npy`, `.safetensors` or `.json`: one array `[layers, "
+        "heads, queries, keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a "
+        "notebook `vf.view(outputs, tokens)` shows the outputs of a transformers model or of its "
+        "`generate()`."
     )
     if not uploads.is_on():
         show_info("This server takes no uploads. In Python `vf.view(arrays, tokens)` shows them.")
@@ -47,7 +48,7 @@ def hand_in() -> None:
             key="elsewhere.queries",
         )
         keys = right.text_area(
-            _("Tokens of the keys, where they are others"),
+            _("Tokens of the keys, if they differ"),
             placeholder=_("one per line, or with blanks between them"),
             key="elsewhere.keys",
         )

@@ -47,7 +47,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
         )
         if found.rank == 0
         else _(
-            "The hidden word was “{text}”: number {rank} for the model, {percent}.",
+            "The hidden word was “{text}”: rank {rank} for the model, {percent}.",
             text=text,
             rank=found.rank + 1,
             percent=labels.percent(found.probability),
@@ -71,7 +71,7 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
             weights.astype(np.float32),
             [_("Layer {layer}", layer=layer) for layer in range(len(weights))],
             keys,
-            title=_("Where the gap at position {position} looks", position=focus),
+            title=_("Attention of the gap at position {position}", position=focus),
             words=rows,
         ),
         key="blanks.map",

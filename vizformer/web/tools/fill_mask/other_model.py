@@ -12,15 +12,15 @@ def draw_other_model(model: ModelRef) -> None:
     """Says what this model lacks, and offers one that has it."""
     if model_cache.shape(model).architecture != "encoder-only":
         lacking = _(
-            "This model predicts what comes next. Hidden words are filled in by an encoder-only model that was trained "
-            "with [MASK]: it reads both sides of the gap."
+            "This model predicts the next token. An encoder-only model trained with [MASK] fills in hidden "
+            "words: it reads both sides of the gap."
         )
     elif not model_cache.predicts(model):
         lacking = _(
-            "This model's files hold no head that predicts tokens: it turns a text into vectors and has no words to "
-            "put into a gap."
+            "This model's files contain no output layer that predicts tokens: it turns a text into vectors and "
+            "cannot fill a gap."
         )
     else:
-        lacking = _("This model has no [MASK] token, so nothing can be hidden from it.")
+        lacking = _("This model has no [MASK] token, so it cannot fill in hidden words.")
     st.info(lacking)
     model_suggestions.offer(model_suggestions.fills_blanks, "blanks", hidden="")

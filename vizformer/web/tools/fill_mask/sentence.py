@@ -38,7 +38,7 @@ def blank(subject: Subject) -> None:
     tokens.mount(
         chips(subject, shown, hidden, chances),
         selected=focus,
-        label=_("Click a word to hide it. The bars: how surely the model finds each word where it alone is hidden."),
+        label=_("Click a word to hide it. The bars: the model's probability for each word if it alone is hidden."),
         key=_STRIP,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -113,14 +113,14 @@ def chips(subject: Subject, shown: Shown, hidden: Positions, chances: np.ndarray
             chip["text"] = mask_piece(subject)
         elif not math.isnan(chances[i]):
             chip["value"] = float(chances[i])
-            chip["hover"] = _("found with {percent} where it alone is hidden", percent=labels.percent(chances[i]))
+            chip["hover"] = _("probability {percent} if it alone is hidden", percent=labels.percent(chances[i]))
     return row
 
 
 def nothing_hidden(chances: np.ndarray) -> None:
     if (mean := mean_guess(chances)) is not None:
         show_note(
-            "Nothing is hidden yet. The model finds a word with {percent}, the geometric mean over {words}.",
+            "Nothing is hidden yet. The model gives a word {percent}, the geometric mean over {words}.",
             words=counts.words(int(np.count_nonzero(~np.isnan(chances)))),
             percent=labels.percent(mean),
         )
@@ -146,5 +146,5 @@ def filled_in(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
     for position in all_hidden:
         ids[position] = computations.predictions(subject.unedited, hidden, position)[0].token.id
     with st.container(border=True):
-        show_note("The most probable words put in")
+        show_note("With the most probable words")
         st.text(checkpoint.tokenizer.decode(ids).strip())

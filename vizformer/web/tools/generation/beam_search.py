@@ -22,9 +22,9 @@ def beam(subject: Subject, settings: Settings) -> None:
         search = computations.beam(subject.unedited, settings)
         plain = computations.text(subject.unedited, Settings(new=settings.new), "")
     if subject.edited:
-        show_note("Beam search runs without the numbers set by hand.")
+        show_note("Beam search ignores the numbers set by hand.")
     show_note(
-        "In each step the {width} most probable texts are kept and continued. The tree shows the {looked} best "
+        "Each step keeps and continues the {width} most probable texts. The tree shows the {looked} best "
         "continuations of each step.",
         width=settings.width,
         looked=2 * settings.width,
@@ -62,7 +62,7 @@ def beam(subject: Subject, settings: Settings) -> None:
     if judged := search.read_back:
         columns |= {
             _("log p back"): [judged[text].back for text, __ in search.found],
-            _("both ways"): [judged[text].score for text, __ in search.found],
+            _("sum of both"): [judged[text].score for text, __ in search.found],
         }
     data_table.show(columns, hide_index=True)
     new = subject.checkpoint.tokenizer.decode(list(plain.steps.ids)).strip()
@@ -73,10 +73,10 @@ def beam(subject: Subject, settings: Settings) -> None:
 
 def _read_back(subject: Subject, best: str, *, greedy: str) -> None:
     """Which text is the best both ways, and its attention one press away."""
-    show_text("Read back, the best is: {text}", text=best or _("(nothing)"))
+    show_text("The best by both directions: {text}", text=best or _("(nothing)"))
     show_note(
-        "Back: log p of your sentence, given the text, by the same model. A text that leaves something out may be "
-        "probable, but the sentence is hard to find again from it."
+        "Back: log p of your sentence, given the text, by the same model. A text that omits something may be "
+        "probable, but the sentence is then improbable given the text."
     )
     label = _("Look at the attention of this translation")
     if best and best != greedy and presses.button(label, key="generation.read_back"):
@@ -87,7 +87,7 @@ def _read_back(subject: Subject, best: str, *, greedy: str) -> None:
 def _told(nodes: list[tree.Node], best: tuple[str, Hypothesis] | None) -> tuple[str, Table]:
     """The best result in a sentence, and the tree as a table."""
     texts = words(tree.ENGLISH)
-    columns = (_("number"), _("continues"), _("new token"), _("token"), "log p", _("score"), _("what became of it"))
+    columns = (_("number"), _("continues"), _("new token"), _("token"), "log p", _("score"), _("outcome"))
     rows = [
         (
             index,

@@ -12,20 +12,20 @@ def draw_other_model(model: ModelRef) -> None:
     """Says what this model lacks, and offers one that has it."""
     if model_suggestions.fills_blanks(model):
         lacking = _(
-            "This model has no decoder: it fills in hidden words and does not write on. See the page “Fill in the "
-            "blank”, or choose a model that writes."
+            "This model has no decoder: it fills in hidden words and does not continue a text. See the page "
+            "“Fill in the blank”, or choose a model that writes."
         )
     elif model_cache.shape(model).architecture == "encoder-only":
-        lacking = _("This model has no decoder: it reads a text and does not write on. Choose a model that writes.")
+        lacking = _("This model has no decoder: it reads a text and does not continue it. Choose a model that writes.")
     elif not model_cache.predicts(model):
         lacking = _(
-            "This model's files hold no head that predicts tokens, so it has nothing to write with. Choose a model "
+            "This model's files contain no output layer that predicts tokens, so it cannot write. Choose a model "
             "that writes."
         )
     else:
         lacking = _(
-            "Nothing says with which token this model's target begins, so it cannot begin to write. Say it on the page "
-            "Model report, or choose another model."
+            "This model's files name no start token, so it cannot begin to write. Give it on the page Model "
+            "report, or choose another model."
         )
     st.info(lacking)
     model_suggestions.offer(model_suggestions.writes, "generation")

@@ -54,11 +54,11 @@ def rest(settings: Settings) -> None:
         _("Repetition penalty"),
         *generation_settings.LIMITS["penalty"],
         step=0.05,
-        help=_("Above 1, tokens that occurred become less probable; 1 is no penalty."),
+        help=_("Above 1, tokens of the text become less probable; 1 is no penalty."),
         **tied("penalty", settings),
     )
     if settings.strategy == "greedy":
-        show_note("Greedy: always the most probable token. Nothing is drawn, so there is no seed.")
+        show_note("Greedy: always the most probable token, without a random draw or a seed.")
     else:
         sampling_settings(settings)
 
@@ -68,7 +68,7 @@ def sampling_settings(settings: Settings) -> None:
         _("Temperature"),
         *generation_settings.LIMITS["temperature"],
         step=0.05,
-        help=_("Below 1 the distribution is sharpened, above 1 flattened; 0 takes the most probable token."),
+        help=_("Below 1 the distribution is more concentrated, above 1 flatter; 0 takes the most probable token."),
         **tied("temperature", settings),
     )
     st.number_input(

@@ -46,7 +46,7 @@ def written(subject: Subject, settings: Settings) -> None:
     with st.spinner(_("Writing …"), show_time=False):
         text = computations.text(*key)
     if key[-1] != seen.branch:
-        show_note("A token that was taken by hand does not exist in this model; it is left out.")
+        show_note("A token that you chose by hand does not exist in this model and is ignored.")
     shown = Written(
         tokens=labels.chips(text.tokens),
         start=text.start,
@@ -82,7 +82,7 @@ def open_under_way(subject: Subject, settings: Settings) -> str:
     if (head := find_telling_head(text.trace, kind, text.start + step - 1)) is not None:
         state.suggest(layer=head.layer, head=head.head)
     return _(
-        "Shown is the new token {step}, “{token}”, the model's least certain choice.",
+        "Shown: new token {step}, “{token}”, the model's least certain choice.",
         step=step,
         token=plain(text.tokens[text.start + step].text),
     )
@@ -150,16 +150,16 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
     if isinstance(costs, RecordedCache):
         show_text("A KV cache of this model holds {bytes} bytes now.", bytes=f"{costs.cache_bytes[step]:,}")
         show_note(
-            "Counted are the keys and values that were seen. Multiplications are counted of models that VizFormer computes "
-            "itself."
+            "This counts the recorded keys and values. VizFormer counts multiplications only of models that it "
+            "computes itself."
         )
         chart.show(_growth(costs, step), key="generation.cache")
         return
     cached, uncached, share = costs.up_to(step)
     show_text(
-        "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
-        "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
-        "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
+        "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} "
+        "times as many. Of those with the cache, {share} belong to attention itself; the rest are the "
+        "projections, the feed-forward networks and the unembedding. The cache holds {bytes} bytes.",
         step=step,
         cached=f"{cached:,}",
         uncached=f"{uncached:,}",

@@ -36,7 +36,8 @@ def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
         composing(model, layer, head)
     if not predicts:
         show_text(
-            "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
+            "This model's files contain no output layer that predicts tokens, so only the attention between "
+            "pairs of tokens is shown."
         )
     looks, says = st.columns(2, gap="medium")
     with looks:
@@ -49,12 +50,12 @@ def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
                 **lesson.setting("headreport.distance", 0, range(FURTHEST + 1)),
             )
             distance = lesson.value("headreport.distance", 0, range(FURTHEST + 1))
-        st.markdown("**" + _("Who likes to look at whom") + "**")
+        st.markdown("**" + _("Pairs with the largest scores") + "**")
         table(computations.pairs(model, "qk", layer, head, distance), _("Query"), _("Key"), _("Score"))
     if predicts:
         with says:
-            st.markdown("**" + _("What it then says") + "**")
-            table(computations.pairs(model, "ov", layer, head, 0), _("Looked at"), _("Said"), _("Logit"))
+            st.markdown("**" + _("Effect on the logits") + "**")
+            table(computations.pairs(model, "ov", layer, head, 0), _("Attended token"), _("Raised token"), _("Logit"))
 
 
 def copying(model: ModelRef, layer: int, head: int) -> None:
@@ -63,8 +64,8 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
     score = float(computations.copying(model)[layer, head])
     st.metric(_("Copying score"), "–" if np.isnan(score) else f"{score:+.2f}")
     show_note(
-        "1: whatever token the head looks at, its logit rises; −1: it falls; near 0: neither. It is the sum of the "
-        "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
+        "1: the head raises the logit of every token to which it attends; −1: it lowers it; near 0: neither. "
+        "It is the sum of the eigenvalues of $W_E W_V W_O W_U$ divided by the sum of their absolute values."
     )
     figure = figures.eigenvalue_plane(found)
     chart.show(figure, key="head_report.eigenvalues")
@@ -99,10 +100,10 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
             key=f"head_report.composition.{layer}.{head}",
         )
     show_note(
-        "Q, K, V: whether what the first head writes becomes a query, a key or a value of the second. In deviations of "
-        "the same matrices turned at random. Listed is what chance hardly does in any of all {n} pairs and ways, and "
-        "where pairs in the wrong order, which cannot compose, would be at most {share} of those listed. A click goes "
-        "to the other head.",
+        "Q, K, V: whether the output of the first head becomes a query, a key or a value of the second. "
+        "Unit: standard deviations of the same matrices after random rotations. The list contains pairs that "
+        "chance hardly produces among all {n} pairs and ways; pairs in the wrong order, which cannot "
+        "compose, would be at most {share} of them. A click goes to the other head.",
         n=f"{found.tests:,}",
         share=f"{FALSE:.0%}",
     )

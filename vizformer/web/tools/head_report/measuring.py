@@ -41,8 +41,8 @@ def texts(model: ModelRef) -> Corpus | None:
 def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
     """The button that starts, or goes on."""
     show_text(
-        "The model reads {n} texts, and of every head it is measured where it looks. That takes seconds to minutes, in "
-        "a process of its own.",
+        "The model reads {n} texts, and VizFormer measures where every head attends. That takes seconds to "
+        "minutes, in a separate process.",
         n=f"{len(corpus.passages):,}",
     )
     show_note("Only the first {n} tokens of each text are read.", n=one_text.MOST_TOKENS)
@@ -110,9 +110,7 @@ def come_back() -> None:
 def left(now: head_reports.State) -> None:
     """What stands there for somebody who has stopped watching what others still wait for."""
     done, n = f"{now.done:,}", f"{now.texts:,}"
-    show_info(
-        "Stopped for you. Others wait for the same report, so that it goes on: {done} of {n} texts.", done=done, n=n
-    )
+    show_info("Stopped for you. Others wait for the same report, so it goes on: {done} of {n} texts.", done=done, n=n)
     st.button(_("Watch again"), key="head_report.watch", on_click=come_back)
 
 
@@ -126,9 +124,7 @@ def ended(model: ModelRef, corpus: Corpus, name: str, now: head_reports.State) -
         st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))
         label = _("Try again")
     else:
-        show_error(
-            "The measuring broke off, and it is not your mistake. Whoever runs this server finds the reason in its log."
-        )
+        show_error("The measurement failed, and it is not your mistake. The log of this server gives the reason.")
         label = _("Try again")
     if presses.button(label, key="head_report.again"):
         submit(model, corpus, name)

@@ -35,7 +35,7 @@ def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[i
     said = f"{wording.title(measure)}: {wording.number(measure, float(found.mean[measure][place]))}"
     if nearest >= 0:
         said += " · " + _(
-            "most like layer {layer}, head {head} (cosine {value})",
+            "most similar to layer {layer}, head {head} (cosine {value})",
             layer=nearest // n_heads,
             head=nearest % n_heads,
             value=f"{float(found.mean['redundancy'][place]):.2f}",
@@ -117,7 +117,7 @@ def over_the_texts(found: KindReport, place: tuple[int, int]) -> None:
     tokens = {name: values[place] for name, values in found.tokens.items()}
     bars, keys, queries = st.columns([4, 3, 4], gap="medium")
     with bars:
-        st.markdown("**" + _("How sharply it looks") + "**")
+        st.markdown("**" + _("How concentrated its attention is") + "**")
         figure = figures.weight_histogram(found.largest[place])
         chart.show(figure, key="head_report.largest")
     picks, rows = int(found.picks[place]), max(int(found.largest[place].sum()), 1)
@@ -168,8 +168,8 @@ def vectors(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, pl
         with places[at]:
             chart.show(figure, key=f"head_report.vectors.{name}")
     show_note(
-        "Of the text above, its first {n} tokens. Queries and keys are as the scores read them, after rotary positions; the "
-        "outputs are the sums of values that the head makes. Each picture has its own two directions, those in which its "
-        "points differ most (PCA).",
+        "The first {n} tokens of the text above. Queries and keys are those of the scores, after rotary "
+        "positions; outputs are weighted sums of values. Each picture has its own two directions, those of "
+        "largest variance (PCA).",
         n=SHOWN,
     )

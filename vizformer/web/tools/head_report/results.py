@@ -48,7 +48,7 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     if report.texts < report.given:
         show_note("{n} of {given} texts could be read by this model.", n=f"{report.texts:,}", given=f"{report.given:,}")
     if model.source == "bundled" and model.name == wording.BY_HAND:
-        with st.expander(_("Why each weight of this model is what it is")):
+        with st.expander(_("The purpose of each weight of this model")):
             for message in wording.WHY:
                 st.text(translate(message))
     with folded_box.folded(_("Its queries, keys, values and outputs"), key="head_report.vectors") as is_open:
@@ -79,7 +79,7 @@ def open_on_a_head(model: ModelRef, found: KindReport, measure: str) -> str:
         return ""
     layer, head = place = state.view().layer, state.view().head
     return _(
-        "Shown is layer {layer}, head {head}: of all heads its measure “{measure}” is largest ({value}).",
+        "Shown: layer {layer}, head {head}. Of all heads its measure “{measure}” is largest ({value}).",
         layer=layer,
         head=head,
         measure=wording.title(measure),

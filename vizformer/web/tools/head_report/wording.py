@@ -16,8 +16,8 @@ WHY: tuple[Message, ...] = tuple(_WORDS["why"].values())
 SIGNS: dict[int, Message] = {1: N_("copying"), -1: N_("anti-copying")}
 """What a head does with what it looks at, by the sign of its OV where that is clear."""
 SIGN_SENTENCES: dict[int, Message] = {
-    1: N_("By its weights alone it copies: its OV raises the logit of the token that it looks at."),
-    -1: N_("By its weights alone it anti-copies: its OV lowers the logit of the token that it looks at."),
+    1: N_("By its weights alone it copies: its OV raises the logit of the token to which it attends."),
+    -1: N_("By its weights alone it anti-copies: its OV lowers the logit of the token to which it attends."),
 }
 HABIT = 0.5  # of the rows: below it a head has no habit
 _MANY = 0.02  # of the most rows that any target has: fewer say little

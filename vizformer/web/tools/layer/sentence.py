@@ -39,7 +39,6 @@ def _draw_row(subject: Subject, stack: str, layer: int) -> None:
     queries = row_names.queries(subject, stack)
     row = state.view().query_of(subject.trace.tokens[stack])
     show_note(
-        "One row of this layer, call by call of the model's own code. What its attention brings comes in as it is: its "
-        "calls are in Step by step."
+        "One row of this layer, call by call of the model's own code. For the calls of its attention see Step by step."
     )
     walk(subject_cache.recorded_layer(subject, stack, layer, row), lambda step: {"queries": queries})

@@ -29,7 +29,7 @@ CODE: str = data_of(__file__)["code"]
 
 def draw_interface() -> None:
     """Folded away until someone wants to find the picture's numbers in PyTorch's own layer."""
-    with st.expander(_("The names and habits of nn.Transformer")):
+    with st.expander(_("The names and conventions of nn.Transformer")):
         st.html(table.style())
         rows = [Row(name, shape, ours) for name, shape, ours in NAMES]
         st.html(table.to_html((_("tensor of PyTorch"), _("shape"), _("holds")), rows))
@@ -59,7 +59,7 @@ def draw_toy() -> None:
         steps = toy_cache.toy_layer(stack, edited)
     except VizformerError as error:
         errors.show(error.message)
-        show_note("The numbers set by hand do not fit here and are left out. Undo or reset them.")
+        show_note("The numbers set by hand do not fit here and are ignored. Undo or reset them.")
         edited = ""
         steps = toy_cache.toy_layer(stack)
     overview(steps, lambda step: {})

@@ -79,7 +79,7 @@ def without(subject: Subject, found: Evidence) -> tuple[Removed, ...] | None:
         cost=cost,
         too_long=_("The runs without each edge take too long here. In Python: vf.analysis.taken_out."),
         runs=runs,
-        begin=_("Take each edge out"),
+        begin=_("Remove each edge"),
         key="lens.evidence.begin",
     )
 
@@ -184,10 +184,10 @@ def becomes(subject: Subject, asked: Asked, edge: EvidenceEdge, one: Removed | N
     }
     (best,) = computations.texts(subject, (one.best,))
     if one.best == asked.token:
-        return _("{way}, taken out: “{answer}” goes from {before} to {after} and is first.", **values)
+        return _("Without {way} “{answer}” goes from {before} to {after} and stays first.", **values)
     p = labels.percent(one.best_probability)
     return _(
-        "{way}, taken out: “{answer}” goes from {before} to {after}; first is “{best}” ({p}).", **values, best=best, p=p
+        "Without {way} “{answer}” goes from {before} to {after}; “{best}” is first ({p}).", **values, best=best, p=p
     )
 
 
@@ -203,10 +203,10 @@ def evidence_in_words(subject: Subject, asked: Asked) -> None:
     found = computations.evidence_of(subject, asked.position, asked.token, against=asked.against)
     values = {"answer": asked.text, "logit": f"{found.logit:.4f}".replace("-", "−")}
     if asked.against is None:
-        show_markdown("The logit of “{answer}” is **{logit}**: a sum of what every part has written.", **values)
+        show_markdown("The logit of “{answer}” is **{logit}**: a sum over all parts of the model.", **values)
     else:
         show_markdown(
-            "The logit of “{answer}”, less {less}, is **{logit}**: a sum of what every part has written.",
+            "The logit of “{answer}” minus {less} is **{logit}**: a sum over all parts of the model.",
             **values,
             less=less(subject, asked.against),
         )
@@ -216,9 +216,9 @@ def evidence_in_words(subject: Subject, asked: Asked) -> None:
     if effects.holds(*call) and (said := differs(subject, found, effects(*call))):
         st.markdown(said)
     show_note(
-        "The direct effect is a share of the logit, with patterns and the divisors of norms as they are. For the total "
-        "effect the edge is taken out, and all that comes after is computed anew. A dashed line turns where a head looks: "
-        "its share is one of the score, and it is taken out of that look alone."
+        "The direct effect is a share of the logit with fixed attention weights and divisors of norms. The "
+        "total effect removes the edge and recomputes everything after it. A dashed line changes where a "
+        "head attends: its share is one of the score, and it is removed from that score alone."
     )
 
 
@@ -239,8 +239,8 @@ def differs(subject: Subject, found: Evidence, removed: tuple[Removed, ...]) -> 
     }
     if one.total < edge.direct:
         return _(
-            "The direct effect of {part} is {direct}, its total effect {total}: without it, later parts and the divisors of "
-            "norms make up for the rest (**self-repair**).",
+            "The direct effect of {part} is {direct}, its total effect {total}: without it, later parts and the "
+            "divisors of norms compensate (**self-repair**).",
             **values,
         )
     return _(

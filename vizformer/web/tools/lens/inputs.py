@@ -42,11 +42,11 @@ def opened(subject: Subject, asked: Asked) -> None:
         return
     found = computations.inputs(subject, asked.position, asked.token, against=asked.against)
     if subject.edited:
-        show_note("Numbers set by hand are left out here: this is the model as it is.")
+        show_note("Numbers set by hand are ignored here: this is the original model.")
     for stack, values in found.integrated.items():
         if len(found.integrated) > 1:
             st.caption(_("Source") if stack == "encoder" else _("Target"))
-        label = _("The text, each token tinted by what it adds")
+        label = _("The text; the tint of a token is its contribution")
         st.html(tinted_text.to_html(tokens_with_spaces(subject, stack), values, label=label))
         picture = Picture(
             f"inputs-{stack}",
@@ -56,10 +56,10 @@ def opened(subject: Subject, asked: Asked) -> None:
         )
         take_away(picture, key=f"lens.inputs.{stack}")
     show_note(
-        "The slopes on the way from a text whose tokens are all the mean row of the embedding table to this one "
-        "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}”, compared as chosen above, changes on "
-        "this way, from {before} to {after}: {missing} is missing ({share} of the change), by the {points} points of "
-        "the integral.",
+        "The integral of the gradients on the straight line from the mean row of the embedding table, for "
+        "all tokens, to this text (Sundararajan et al. 2017). They sum to the change of the logit of "
+        "“{answer}”, compared as chosen above, from {before} to {after}; with {points} points of the "
+        "integral {missing} is missing ({share} of the change).",
         answer=asked.text,
         before=f"{found.baseline:.3f}".replace("-", "−"),
         after=f"{found.value:.3f}".replace("-", "−"),
@@ -82,4 +82,4 @@ def _told(tokens: Sequence[Token], values: NDArray[np.floating]) -> tuple[str, T
         low=f"{values[least]:+.4f}",
     )
     rows = [(index, token.text, float(value)) for index, (token, value) in enumerate(zip(tokens, values, strict=True))]
-    return said, Table((_("position"), _("token"), _("what it adds")), rows, len(rows))
+    return said, Table((_("position"), _("token"), _("contribution")), rows, len(rows))

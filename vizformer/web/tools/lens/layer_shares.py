@@ -20,15 +20,15 @@ HEADS = 12
 
 def draw_layer_shares(subject: Subject, asked: Asked) -> None:
     """What every block adds to the logit of the answer, and how closely the sum is the logit."""
-    st.subheader(_("What adds to its logit"), anchor=False)
+    st.subheader(_("Direct logit attribution"), anchor=False)
     found = computations.layer_shares(subject, asked.position, asked.token, asked.against)
     names = [_("embeddings"), *found.names[1:], _("biases")]
     values = np.array([*found.values, found.constant])
     chart.show(figures.logit_terms(names, values), key="lens.shares")
     show_note(
-        "Each block's share is what it wrote into the row times the direction of the answer, by the calls that this model "
-        "makes after its last block. What is not linear in these is held as it was: the number by which a norm divides, the "
-        "ratio by which an activation bends. Shares of a sum are no effects."
+        "Each block's share is the dot product of its output with the direction of the answer, by the calls "
+        "after the model's last block. Nonlinear parts keep their values: the divisor of a norm, the ratio "
+        "of an activation. Shares of a sum are not effects."
     )
     dtype = subject.checkpoint.dtype
     holds = bool(found.error <= limit(np.array([np.abs(values).sum()]), dtype)[0])
@@ -44,12 +44,12 @@ def _draw_heads(subject: Subject, asked: Asked) -> None:
     if None in found.values():
         sites = ", ".join(site for site, values in found.items() if values is None)
         show_note(
-            "Heads have no share of their own in {sites}: what they bring does not sum to what is added to the stream, or a "
-            "norm stands after the sum.",
+            "Heads have no share of their own in {sites}: their outputs do not sum to the addition to the "
+            "stream, or a norm follows the sum.",
             sites=sites,
         )
     if shares:
-        st.subheader(_("The heads that add or take off most"), anchor=False)
+        st.subheader(_("The heads with the largest contributions"), anchor=False)
         most = sorted(shares, key=lambda one: -abs(one[2]))[:HEADS]
         names = [_("{site}, head {head}", site=site, head=head) for site, head, _value in most]
         chart.show(figures.logit_terms(names, np.array([value for *_names, value in most])), key="lens.head_shares")

@@ -49,8 +49,8 @@ def in_words(subject: Subject, asked: Asked) -> None:
     """Where the answer comes to the top, and what the table is."""
     st.markdown(first_after(subject, asked))
     show_note(
-        "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "
-        "the residual stream goes straight to the head. A click chooses a position."
+        "Each cell is the model's prediction if it ended there, the colour its probability: the output layer "
+        "reads this row of the residual stream. A click chooses a position."
     )
 
 
@@ -143,12 +143,12 @@ def first_after(subject: Subject, asked: Asked) -> str:
     best, tied = f"{found.rank[at, 0]:,}", int(found.tied[at, 0])
     if tied > 1:
         return _(
-            "“{answer}” is never alone in first place; at best it is one of {n} tokens that tie for number {rank}.",
+            "“{answer}” is never first alone; its best rank is {rank}, with {n} tokens.",
             answer=answer,
             n=tied,
             rank=best,
         )
-    return _("“{answer}” is never first; its best place is number {rank}.", answer=answer, rank=best)
+    return _("“{answer}” is never first; its best rank is {rank}.", answer=answer, rank=best)
 
 
 def one_position(subject: Subject, asked: Asked) -> None:
@@ -169,4 +169,4 @@ def one_position(subject: Subject, asked: Asked) -> None:
     table[_("Its probability")] = [labels.percent(float(p)) for p in found.target_probability[:, 0]]
     data_table.show(table, hide_index=True, key="lens.table")
     if (found.first_tied > 1).any():
-        show_note("=: tied, with the same logit; which of them stands first means nothing.")
+        show_note("=: tied, with the same logit; their order means nothing.")

@@ -26,7 +26,7 @@ NEURONS = 10
 
 def draw_terms(subject: Subject, asked: Asked) -> None:
     """What is held so that the logit is a sum, all of its terms, and one head or network."""
-    st.subheader(_("What adds to its logit"), anchor=False)
+    st.subheader(_("Direct logit attribution"), anchor=False)
     found = computations.attribution(subject, asked.position, asked.token, against=asked.against)
     for message in computations.frozen(subject):
         st.caption(translate(message))
@@ -35,7 +35,7 @@ def draw_terms(subject: Subject, asked: Asked) -> None:
             data_table.show(
                 {
                     _("Part"): [name(subject, term) for term in found.sorted],
-                    _("What it adds"): [t.value for t in found.sorted],
+                    _("Contribution"): [t.value for t in found.sorted],
                 },
                 hide_index=True,
             )
@@ -67,7 +67,7 @@ def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
         first = f"{site_name(kind, place[0])}.{place[1]}"
         names[""] = _("the head of the page Attention: {name}", name=names[first])
     else:
-        names[""] = _("the head that adds or takes off most: {name}", name=names[first])
+        names[""] = _("the head with the largest contribution: {name}", name=names[first])
     st.subheader(_("One part"), anchor=False)
     chosen = parts[box(_("Head or feed-forward network"), "lens.part", names, width="stretch") or first]
     if chosen.part == "feedforward":
@@ -98,7 +98,7 @@ def draw_keys(subject: Subject, asked: Asked, site: str, head: int, found: KeySh
         value=f"{shares[top]:+.3f}",
         weight=f"{weights[top]:.3f}",
     )
-    label = _("The text, each token tinted by what it adds through this head")
+    label = _("The text; the tint of a token is its contribution through this head")
     st.html(tinted_text.to_html(tokens_with_spaces(subject, stack), shares, label=label, marked=top))
     order = np.argsort(-np.abs(shares), kind="stable")[:50]
     with folded(_("Key by key"), key="lens.keys") as is_open:
@@ -107,12 +107,13 @@ def draw_keys(subject: Subject, asked: Asked, site: str, head: int, found: KeySh
                 _("Key"): [f"{key} {tokens[key].text}" for key in order.tolist()],
                 _("Share of the logit"): shares[order],
                 _("Attention weight"): weights[order],
-                _("Length of what arrives"): lengths[order],
+                _("Length of a · v W_O"): lengths[order],
             }
             data_table.show(table, hide_index=True)
             show_note(
-                "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight on "
-                "a short value brings little. The share is the product of that vector with the direction of the answer."
+                "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight "
+                "on a short value contributes little. The share is the dot product of that vector with the direction "
+                "of the answer."
             )
     layer = int(site.split(".")[1])
     there = "→ " + _("Layer {layer}, head {head} on the page Attention", layer=layer, head=head)

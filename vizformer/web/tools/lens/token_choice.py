@@ -43,7 +43,7 @@ def choose(subject: Subject, settings: DeltaGenerator) -> Asked:
     others = {"mean": _("the mean of all tokens"), "next": _("the next best token"), "none": _("nothing")}
     with settings:
         called = {id: names[id] for id in ids}
-        chosen = box(_("The answer that is looked at"), "lens.token", called, width=320)
+        chosen = box(_("The answer to explain"), "lens.token", called, width=320)
         less = one_of(_("Compare the logit with"), "lens.against", others)
     token = best[0].token.id if chosen == OWN else chosen
     against: Against = "mean" if less == "mean" else None

@@ -110,12 +110,12 @@ def box(*, unfolded: bool = False, beside: bool = False) -> None:
     if not ways and not by_path:
         if unfolded:
             show_info(
-                "This server opens no models of its visitors. Start VizFormer on your own computer to open yours."
+                "This server does not open models of its visitors. Start VizFormer on your own computer to open yours."
             )
         return
     with st.container() if unfolded else st.expander(_("Open another model")):
         if not beside and view.model.is_from_elsewhere and sources.is_there(view.model):
-            label = _("Beside {name}: what differs, on the page Side by side", name=plain(sources.title(view.model)))
+            label = _("Compare with {name} on the page Side by side", name=plain(sources.title(view.model)))
             beside = st.checkbox(label, key="opening.beside")
         st.session_state[_BESIDE] = beside
         if by_path:
@@ -135,8 +135,8 @@ def _from_path() -> None:
         with button:
             st.form_submit_button(_("Open this path"), on_click=_open_typed, width="stretch")
     show_note(
-        "The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
-        "open them."
+        "The folder of a model, or a file of bare weights. Links do not contain the path; only browsers on "
+        "this computer open them."
     )
 
 
@@ -181,7 +181,7 @@ def _choose(model: ModelRef) -> None:
         state.update(model=model)
         return
     if model.base == state.view().model.base:
-        about = N_("This is the first model itself. Open the one that was made from it, or that it was made from.")
+        about = N_("This is the first model itself. Open a model trained from it, or the one it was trained from.")
         st.session_state[_ERROR] = (about, False)
         return
     st.session_state[_OPENED] = True
@@ -216,8 +216,8 @@ def _from_hub() -> None:
         st.text_input(_("Name on the hub"), placeholder="owner/name", key=_HUB_NAME, max_chars=300)
         st.form_submit_button(_("Fetch and open"), on_click=_fetch_typed)
     show_note(
-        "Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
-        "VizFormer. Nothing is asked of the hub before you press the button.",
+        "VizFormer fetches only the files it reads, at most {limit}, into the cache of huggingface_hub on "
+        "its own computer. It sends no request to the hub before you press the button.",
         limit=size(hub.limit()),
     )
 
@@ -250,9 +250,9 @@ def _from_files() -> None:
         )
         sent = presses.submit(_("Upload and open"), key="open.upload")
     show_note(
-        "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
-        "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
-        "than {kept} models.",
+        "config.json, weights and tokenizer, or bare weights. At most {limit}, packed and unpacked, and {n} "
+        "files. Only this session can open them; they are removed when it ends, or when you upload more than "
+        "{kept} models.",
         limit=size(limit),
         n=safe_zip.MOST,
         kept=uploads.KEPT,

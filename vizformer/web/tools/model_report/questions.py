@@ -24,10 +24,10 @@ def read(model: ModelRef) -> Report | None:
     except VizformerError as error:
         questions, known = report_words.open_questions(error)
         if questions:
-            st.subheader(_("What the weights do not say"), anchor=False)
+            st.subheader(_("Questions about the weights"), anchor=False)
             show_text(
-                "This file holds weights alone, and they fit several models. With your answers it opens; they are "
-                "part of the link."
+                "This file contains weights alone, which fit several models. Your answers open it; they are part of "
+                "the link."
             )
             ask(model, questions, known)
         else:

@@ -98,7 +98,7 @@ def draw_summary(model: ModelRef) -> None:
         (_("Heads"), _("{n} of width {width}", n=shape.n_heads, width=shape.d_head)),
         (_("Longest text"), _("{n} tokens", n=f"{shape.max_positions:,}")),
         (_("Vocabulary"), _("{n} tokens", n=f"{shape.vocab_size:,}")),
-        (_("Predicts tokens"), _("yes") if loaded.has_head else _("no: it hands back no logits")),
+        (_("Predicts tokens"), _("yes") if loaded.has_head else _("no: it returns no logits")),
     ]
     st.html(report_words.facts_table(facts))
 
@@ -116,7 +116,7 @@ def draw_found(model: ModelRef, text: str) -> None:
     found = recorded(model, text)
     rows = list(zip(found.attention, found.as_trace().sites, strict=True))
     show_text(
-        "{n} modules attend, as was seen while the model read your sentence. Nothing is known of them but what ran.",
+        "{n} modules computed attention while the model read your sentence.",
         n=len(rows),
     )
     columns: dict[str, list[Any]] = {
@@ -133,7 +133,7 @@ def draw_found(model: ModelRef, text: str) -> None:
 
 def draw_checks(model: ModelRef) -> None:
     """Whether the recording is all there is to say, or what is not."""
-    st.subheader(_("Is the recording whole?"), anchor=False)
+    st.subheader(_("Is the recording complete?"), anchor=False)
     found = watched_work.watched(
         model_cache.checks,
         (model,),
@@ -146,15 +146,15 @@ def draw_checks(model: ModelRef) -> None:
     if found is None:
         return
     names = {
-        _("exact: z, computed again from q, k and v, is the model's at every site"): found.exact,
-        _("whole: without attention no token changes another"): found.whole,
-        _("token by token: queries, keys and values hold no other token than their own"): found.tokenwise,
+        _("exact: z, recomputed from q, k and v, equals the model's at every site"): found.exact,
+        _("complete: without attention no token changes another"): found.whole,
+        _("token by token: queries, keys and values depend only on their own token"): found.tokenwise,
     }
     st.markdown("\n".join(f"- {'✓' if holds else '✗'} {plain(name)}" for name, holds in names.items()))
     if found.said:
         st.warning("  \n".join(translate(one, plain) for one in found.said))
     else:
-        show_note("All three hold: what the pages show of its attention is all that moves numbers from token to token.")
+        show_note("All three hold: the attention on the pages is all that moves numbers between tokens.")
 
 
 def draw_tensors(model: ModelRef) -> None:

@@ -37,7 +37,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
         (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
         *_shapes(report),
-        (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files hold no head for it")),
+        (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files contain no output layer")),
     ]
     if report.declared:
         found.insert(1, (_("Class in config.json"), report.declared))

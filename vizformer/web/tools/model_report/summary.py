@@ -73,7 +73,7 @@ def example(title: str, report: Report) -> None:
         n=f"{report.n_parameters:,}",
     )
     st.html(report_words.parts_table(report_words.parts(report)))
-    st.page_link(sitemap.REPORT.file, label=_("All that its files hold: Model report"))
+    st.page_link(sitemap.REPORT.file, label=_("All contents of its files: Model report"))
 
 
 @guarded()
@@ -107,7 +107,7 @@ def against_transformers(model: ModelRef, text: str) -> None:
         begin=_("Compare with transformers, for your sentence"),
         key="report.compare",
         said=lambda *__: _("Running both …"),
-        takes=_("transformers is installed here: its numbers can be held against those of the pages."),
+        takes=_("transformers is installed here, so you can compare its numbers with those of the pages."),
     )
     if found is None:
         return
@@ -125,13 +125,12 @@ def draw_own_models() -> None:
         if server_folder.root() is None:
             show_text(
                 "Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
-                "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
-                "page."
+                "weights, tokenizer), or that contains files of weights. Every page then lists each of them above."
             )
         else:
             show_text(
-                "This server offers the models of one folder: every subfolder with a model and every file of weights "
-                "stands in the list above. A new one appears when the page is drawn again."
+                "This server offers the models of one folder: the list above shows every subfolder with a model and "
+                "every file of weights. A new one appears when you reload the page."
             )
         st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
         show_text(

@@ -26,10 +26,10 @@ def tables(*parts: tuple[str, np.ndarray]) -> None:
 @laboratory
 def draw_two_rows() -> None:
     """X = [[1, 0, 1], [0, 1, 1]] with identity projections."""
-    st.subheader(_("Two rows that look at each other"), anchor=False)
+    st.subheader(_("Attention between two rows"), anchor=False)
     left, right = st.columns([1, 2], gap="medium")
     with left:
-        x = editable("x", _("X: two tokens, three numbers each (type over any of them)"), examples.TWO_ROWS)
+        x = editable("x", _("X: two tokens, three numbers each (you can change every number)"), examples.TWO_ROWS)
     run = examples.paper_attention(x, x, x)
     with right:
         st.latex(
@@ -39,8 +39,8 @@ def draw_two_rows() -> None:
         tables((_("scores ÷ √3"), run.scores), (_("weights"), run.weights), (_("output"), run.output))
         if np.array_equal(x, examples.TWO_ROWS):  # true of these numbers, not of any
             show_markdown(
-                "Each row is most like itself, so it keeps most of itself; what both have in common, the last "
-                "column, stays as it is."
+                "Each row is most similar to itself, so it keeps most of itself; the common last column does not "
+                "change."
             )
 
 
@@ -60,8 +60,8 @@ def draw_four_keys() -> None:
         show_markdown("**As widely printed**")
         tables((_("weights"), examples.PRINTED_WEIGHTS), (_("output"), np.array([examples.PRINTED_OUTPUT])))
         show_markdown(
-            "These are no softmax: weights must sum to 1, and these sum to {total:.1f}. Nor do they give the printed "
-            "output: with them it would be {honest:.1f}.",
+            "These weights are not a softmax: they sum to {total:.1f}, not to 1. Nor do they give the printed "
+            "output, but {honest:.1f}.",
             total=examples.PRINTED_SUM,
             honest=examples.PRINTED_WEIGHTS_GIVE,
         )

@@ -18,7 +18,7 @@ def draw_answers(pair: Pair) -> None:
     """The most probable tokens of either run, with the probability that both give them."""
     st.subheader(_("What they predict"), anchor=False)
     if not all(model_cache.predicts(one.model) for one in (pair.first, pair.second)):
-        show_info("A model whose files hold no head that predicts tokens says nothing that could be compared.")
+        show_info("A model whose files contain no output layer makes no predictions to compare.")
         return
     rows = chosen_rows(pair)
     found = computations.answers(pair, *rows)
@@ -53,7 +53,7 @@ def chosen_rows(pair: Pair) -> tuple[int, int]:
     if len(pair.first.trace.tokens[stack]) == len(pair.second.trace.tokens[stack]):
         position_choice.choose(pair.first, key="side_by_side.position", usual=usual_row(pair))
     else:
-        show_note("The texts are not equally long: this is what they predict at their last tokens.")
+        show_note("The texts are not equally long: these are the predictions at their last tokens.")
     return chosen_row(pair)
 
 

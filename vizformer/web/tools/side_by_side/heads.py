@@ -33,23 +33,23 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
     state.fit(layer=layers, head=n_heads)
     if not runs.whole_shape(kind):
         show_note(
-            "The models have other numbers of layers or heads: the first {layers} layers and {heads} heads, which both "
-            "have, are compared by their numbers. Nothing says that they correspond.",
+            "The models differ in their numbers of layers or heads: the first {layers} layers and {heads} heads "
+            "of both are compared by number. They need not correspond.",
             layers=layers,
             heads=n_heads,
         )
     if not runs.of_equal_length(kind):
         rows, __ = runs.rows_and_keys(kind)  # or says why there is nothing to compare
         show_note(
-            "The texts are not equally long: only the first {n} rows are compared, which look at nothing that only one "
-            "of the texts has.",
+            "The texts are not equally long: only the first {n} rows are compared, which see only positions of "
+            "both texts.",
             n=rows,
         )
     found = divergences(pair, kind)
     if found is None:
         return
     if not np.isfinite(found).any():
-        show_text("No row has a choice: each sees one key only.")
+        show_text("Each row sees one key only, so there is nothing to compare.")
         return
     weights = None
     try:
@@ -79,17 +79,16 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
             bits: [float(found[place]) for place in places],
         }
         if weights is not None and weights.heads.get(kind, np.empty(0)).shape == found.shape:
-            columns[_("Weights moved")] = [100 * float(weights.heads[kind][place]) for place in places]
+            columns[_("Change of weights")] = [100 * float(weights.heads[kind][place]) for place in places]
         form = {
             bits: st.column_config.NumberColumn(format="%.2g"),
-            _("Weights moved"): st.column_config.NumberColumn(format="%.1f%%"),
+            _("Change of weights"): st.column_config.NumberColumn(format="%.1f%%"),
         }
         heads_grid.table(columns, places, key="side_by_side", most_rows=MOST_ROWS, column_config=form)
     told.caption(
         _(
-            "Jensen-Shannon divergence of a head's rows in the two runs, in bits, averaged over the rows that have a "
-            "choice: 0 where both runs look at the same keys alike, 1 where they look at none in common. A click chooses a "
-            "head."
+            "Jensen-Shannon divergence of a head's rows in the two runs, in bits, averaged over the rows that "
+            "see several keys: 0 for equal weights, 1 for no common key. A click chooses a head."
         )
     )
 
@@ -107,7 +106,7 @@ def divergences(pair: Pair, kind: Kind) -> NDArray[np.floating] | None:
         begin=_("Compare all heads"),
         key="side_by_side.divergences",
         said=lambda done, n: _("{done} of {n} layers", done=done, n=n),
-        takes=_("The maps of {n} heads are compared cell by cell. You can stop that.", n=f"{layers * n_heads:,}"),
+        takes=_("VizFormer compares the maps of {n} heads cell by cell. You can stop it.", n=f"{layers * n_heads:,}"),
     )
 
 
@@ -135,7 +134,8 @@ def open_on_a_head(pair: Pair) -> str:
         if not state.suggest(layer=layer, head=head):
             return ""
         return _(
-            "Shown is layer {layer}, head {head}: of all heads its weights moved most; its rows differ by {value} bits.",
+            "Shown: layer {layer}, head {head}. Of all heads its weights changed most; its rows differ by "
+            "{value} bits.",
             layer=layer,
             head=head,
             value=computations.bits(found[moved_most]),
@@ -144,7 +144,7 @@ def open_on_a_head(pair: Pair) -> str:
         return ""
     layer, head = place = state.view().layer, state.view().head
     return _(
-        "Shown is layer {layer}, head {head}: of all heads its rows differ most between the two runs ({value} bits).",
+        "Shown: layer {layer}, head {head}. Of all heads its rows differ most between the two runs ({value} bits).",
         layer=layer,
         head=head,
         value=computations.bits(found[place]),
@@ -166,7 +166,7 @@ def _moved_most(pair: Pair, kind: Kind, shape: tuple[int, ...]) -> heads_grid.Pl
 
 
 def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:
-    title, measure = _("How far the heads are apart"), _("divergence, bits")
+    title, measure = _("Divergence of the heads"), _("divergence, bits")
 
     def figure() -> Figure:
         return figures.measure_of_heads(found, measure=measure, title=title)

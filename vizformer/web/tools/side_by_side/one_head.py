@@ -12,7 +12,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.heads import shown
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets import chart, lesson, plain_heads
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, show_text
 
@@ -44,8 +44,10 @@ def draw_one_head(pair: Pair) -> None:
                 title=title,
             )
             chart.show(figure, key=f"side_by_side.map.{index}", on=places[index])
+    if kind == pair.runs.kinds[0]:
+        plain_heads.say_pronoun(pair.first, pair.second)
     if found.difference is None or not found.difference.size:
-        places[2].info(_("The maps have other rows and columns: there is no difference to show."))
+        places[2].info(_("The maps have different rows and columns, so there is no difference to show."))
         return
     n_rows, n_keys = found.difference.shape
     names = both_texts(tokens[0][rows], tokens[1][rows], queries)[:n_rows]
@@ -99,4 +101,4 @@ def strongest(divergence: NDArray[np.floating] | None, names: Sequence[str], fir
         for at in order
         if np.isfinite(divergence[at])
     ]
-    show_text("The rows that are furthest apart: {rows}.", rows=_("; ").join(listed))
+    show_text("The rows that differ most: {rows}.", rows=_("; ").join(listed))

@@ -73,7 +73,7 @@ def choose(subject: Subject) -> Pair | None:
         show_info("Choose a second model, write a second sentence, or take an example.")
         return None
     if subject.edited:
-        show_note("Numbers set by hand are left out here: this is the model as it is.")
+        show_note("Numbers set by hand are ignored here: this is the original model.")
     first = subject.unedited
     if first.shape.architecture == "encoder-decoder":
         first = replace(first, target=first.target.strip() or first.translation or "")

@@ -21,7 +21,7 @@ def chosen_stack(pair: Pair) -> str:
 
 def draw_streams(pair: Pair) -> None:
     """The cosines of one stack; of the embeddings first, and of what every layer ends with."""
-    st.subheader(_("How the residual streams point"), anchor=False)
+    st.subheader(_("Directions of the residual streams"), anchor=False)
     tokens = [one.trace.tokens for one in (pair.first, pair.second)]
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     stacks = [stack for stack in names if stack in tokens[0]]
@@ -43,16 +43,14 @@ def draw_streams(pair: Pair) -> None:
         layer, position = np.unravel_index(int(np.where(np.isfinite(found), found, 2.0).argmin()), found.shape)
         names_of_columns = both_texts(tokens[0][stack], tokens[1][stack], range(found.shape[1]))
         show_text(
-            "They are furthest apart at {point}, position {position} “{token}”: {cosine}.",
+            "They differ most at {point}, position {position} “{token}”: {cosine}.",
             point=points[int(layer)],
             position=int(position),
             token=names_of_columns[int(position)],
             cosine=f"{found[layer, position]:.3f}".replace("-", "−"),
         )
     said = [
-        _(
-            "1: both streams point the same way; 0: they have nothing in common; below 0: they point away from each other."
-        )
+        _("1: both streams have the same direction; 0: they are orthogonal; below 0: they have opposite directions.")
     ]
     if any(compared.left_out):
         where = (
@@ -62,8 +60,8 @@ def draw_streams(pair: Pair) -> None:
         )
         said.append(
             _(
-                "Left out, as they alone have more than {share} of the squared length of most rows: the dimensions {where}. "
-                "With them the cosines are from {low} to {high}.",
+                "Without the dimensions {where}, which alone have more than {share} of the squared length of most "
+                "rows. With them the cosines are from {low} to {high}.",
                 share=f"{DOMINANT:.0%}",
                 where=_("; ").join(where),
                 low=f"{np.nanmin(compared.whole):.3f}".replace("-", "−"),
@@ -75,8 +73,8 @@ def draw_streams(pair: Pair) -> None:
     if pair.two_models:
         said.append(
             _(
-                "Between two models this says something only where one was made from the other, by training on: models "
-                "that began with other random numbers have other axes."
+                "Between two models this is meaningful only if one was trained further from the other: models with "
+                "different random initial weights have different axes."
             )
         )
     st.caption(" ".join(said))

@@ -33,8 +33,8 @@ def moved(pair: Pair, *, singular: bool = False) -> MovedWeights | None:
     """
     if not (pair.first.checkpoint.is_own and pair.second.checkpoint.is_own):
         raise TraceError(
-            "Weights are compared by their roles, which are known of models that VizFormer computes itself: of recorded "
-            "code the heads, streams and answers are compared."
+            "VizFormer compares weights by their roles, which it knows only of models that it computes itself. "
+            "For recorded code it compares heads, streams and answers."
         )
     parameters = list(pair.first.checkpoint.model.parameters())
     count = sum(parameter.numel() for parameter in parameters)
@@ -46,10 +46,10 @@ def moved(pair: Pair, *, singular: bool = False) -> MovedWeights | None:
         begin=_("Compare all weights"),
         key=f"side_by_side.moved.{singular}",
         said=lambda done, n: _("{done} of {n} tensors", done=done, n=n),
-        takes=_("{n} million numbers of each model are compared. You can stop that.", n=f"{count / 1e6:,.0f}"),
+        takes=_("VizFormer compares {n} million numbers of each model. You can stop it.", n=f"{count / 1e6:,.0f}"),
     )
     if found is not None and len(found.only_in_one) > len(found.tensors):
-        raise TraceError("The two models have other shapes: most of their weights have no counterpart to compare.")
+        raise TraceError("The two models have different shapes: most of their weights have no counterpart.")
     return found
 
 
@@ -84,12 +84,15 @@ def draw_sentence(pair: Pair, found: MovedWeights, kind: Kind | None = None) -> 
             apart = computations.elsewhere(pair, kind)
             far = {"n": int((apart > FAR).sum()), "total": apart.size}
             said.append(
-                _("On this sentence {n} of {total} heads turn more than a tenth of their attention elsewhere.", **far)
+                _(
+                    "On this sentence {n} of {total} heads move more than a tenth of their attention to other keys.",
+                    **far,
+                )
             )
     else:
         said = [_("The weights of both models are the same: nothing moved.")]
     if found.rounded:
-        said.append(_("What differs by nothing but the rounding to a 16-bit format did not move."))
+        said.append(_("Differences by rounding to a 16-bit format do not count."))
     if rows := max(one.left_out for one in found.tensors):
         said.append(_("Rows of tables that only one model has, or for another token: {n}; they are left out.", n=rows))
     if found.only_in_one:
@@ -168,7 +171,7 @@ def draw_table(found: MovedWeights) -> None:
         {
             _("Tensor"): [one.name for one in found.tensors],
             _("Shape"): [" × ".join(map(str, one.shape)) for one in found.tensors],
-            _("Moved, share of its length"): [_rounded(one.relative) for one in found.tensors],
+            _("Change, share of its length"): [_rounded(one.relative) for one in found.tensors],
             _("Largest singular values of the difference"): [
                 ", ".join(f"{value:.3g}" for value in one.singular or ()) for one in found.tensors
             ],
@@ -179,9 +182,9 @@ def draw_table(found: MovedWeights) -> None:
         key="side_by_side.weights",
     )
     show_note(
-        "Lengths are Frobenius norms: the root of the sum of all squares. The share of the largest singular value is "
-        "its square by that sum: near 1, the change has one direction (a low rank, as LoRA makes it). A tensor that is "
-        "0 in the first model has nothing to be measured by, and stands at the end. A click on a title sorts."
+        "Lengths are Frobenius norms: the root of the sum of all squares. The share of the largest singular "
+        "value is its square divided by that sum: near 1, the change has one direction (a low rank, as with "
+        "LoRA). Tensors that are 0 in the first model come last. A click on a title sorts."
     )
 
 

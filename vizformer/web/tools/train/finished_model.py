@@ -39,7 +39,7 @@ def keep(name: str) -> None:
             key="train.download",
         )
     show_note(
-        "It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
-        "the server is restarted. The file can be opened with vizformer.load.",
+        "The list of models of the other pages shows it as “{title}”, for you and everyone with your link, "
+        "until the server restarts. vizformer.load opens the file.",
         title=trainings.title(name),
     )

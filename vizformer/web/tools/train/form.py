@@ -104,7 +104,7 @@ def _course(task: str) -> dict[str, Any]:
                     9999,
                     key=_begins("seed", 0, range(10_000)),
                     persist_state="session",
-                    help=_("Another number: other weights to begin with, other examples."),
+                    help=_("Another number gives other initial weights and examples."),
                 )
             ),
             **_without(),
@@ -115,7 +115,7 @@ def _without() -> dict[str, Any]:
     """What the training may do without: the link says it, so that a teacher's link brings the choices with it."""
     for name, usual in WITHOUT.items():
         _from_link(name, usual, WARMUPS if name == "warmup" else None)
-    show_note("What happens without it? Leave one of these out, train, then train with it: both curves are drawn.")
+    show_note("An ablation: train without one of these, then with it, and compare the curves.")
     warmup, scaled, residual = st.columns(3, vertical_alignment="bottom")
     shares = {0: _("None"), **{share: _("{share} of the steps", share=f"{share} %") for share in WARMUPS if share}}
     return {
@@ -125,20 +125,20 @@ def _without() -> dict[str, Any]:
             format_func=shares.__getitem__,
             key="train.warmup",
             persist_state="session",
-            help=_("The learning rate grows from 0 over so many steps, then falls. Without: it begins at its largest."),
+            help=_("The learning rate grows from 0 over so many steps, then falls. Without: it begins at its peak."),
         )
         / 100,
         "scaled_embedding": scaled.toggle(
             _("Embeddings times √d_model"),
             key="train.scaled",
             persist_state="session",
-            help=_("Without: the rows of the table are added to the positions as short as they are."),
+            help=_("Without: the rows of the table stay short beside the positions."),
         ),
         "residual": residual.toggle(
             _("Residual connections"),
             key="train.residual",
             persist_state="session",
-            help=_("Without: what a sublayer makes takes the place of what it read, and is not added to it."),
+            help=_("Without: the output of a sublayer replaces its input instead of being added to it."),
         ),
     }
 

@@ -65,12 +65,14 @@ def moment(name: str, plan: Plan, now: State) -> int:
         _("After how many steps of training"),
         options,
         key=key,
-        help=_("Steps lie close together at the beginning, where most happens. The arrow keys move it too."),
+        help=_(
+            "Most changes happen at the beginning, so steps are closest there. The arrow keys also move the slider."
+        ),
     )
     st.session_state[f"{before}.at"] = chosen
     shown = max(i for i, step in enumerate(reached) if step <= chosen)
     if reached[shown] != chosen:
-        show_note("The training has come to step {step} so far; it is shown below.", step=reached[shown])
+        show_note("The training has reached step {step}, shown below.", step=reached[shown])
     return shown
 
 
@@ -96,7 +98,7 @@ def loss(plan: Plan, now: State, index: int) -> None:
     chart.show(figure, key="train.curves")
     marks = kept[index].marks
     show_note(
-        "Step {step}: loss {loss} on new examples, {accuracy} of them answered without a mistake.",
+        "Step {step}: loss {loss} on new examples, {accuracy} of them answered correctly.",
         step=kept[index].step,
         loss=f"{marks.loss:.3f}",
         accuracy=labels.percent(marks.accuracy),
@@ -104,8 +106,8 @@ def loss(plan: Plan, now: State, index: int) -> None:
     if run is None or not former:
         return
     show_note(
-        "Dash and dot, beside it: the training before, with {settings}. It came to step {step}: loss {loss}, {accuracy} "
-        "answered without a mistake.",
+        "Dashed and dotted: the training before, with {settings}. It reached step {step}: loss {loss}, "
+        "{accuracy} answered correctly.",
         settings=trainings.difference(plan, run.plan),
         step=former[-1].step,
         loss=f"{former[-1].marks.loss:.3f}",
@@ -158,7 +160,7 @@ def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None
     figure = figures.positional_heatmap(vectors, end=end)
     chart.show(figure, key="train.positions")
     if plan.positions == "sinusoidal":
-        show_note("Computed, not learned: they stay the same throughout.")
+        show_note("Computed, not learned: they do not change.")
 
 
 def draw_heads(name: str, plan: Plan, now: State, index: int, text: str) -> None:
@@ -222,9 +224,9 @@ def induction(name: str, plan: Plan, now: State, index: int) -> None:
     """The two halves of an induction head, in every head, along the training."""
     st.subheader(_("Do induction heads form?"), anchor=False)
     show_markdown(
-        "Measured on random tokens that come twice. A **previous-token head** looks at the token before. An "
-        "**induction head** looks at what followed the same token the first time: it builds on the previous-token "
-        "head of a layer before it, which is why one layer is not enough."
+        "Measured on random tokens that occur twice. A **previous-token head** attends to the token before. "
+        "An **induction head** attends to the token that followed the same token the first time: it needs a "
+        "previous-token head in an earlier layer, so one layer is not enough."
     )
     kept = now.progress.snapshots
     steps = np.array([snapshot.step for snapshot in kept], dtype=np.int32)

@@ -51,8 +51,8 @@ def _ended(plan: Plan, now: State) -> None:
     progress = now.progress
     if progress.ending == "full":
         show_error(
-            "The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
-            "whoever runs this server to make some, then train again."
+            "The disk of this server is full, so the training ended without saving its result. Ask the operator "
+            "to free some space, then train again."
         )
         return
     if not progress.snapshots:
@@ -64,8 +64,8 @@ def _ended(plan: Plan, now: State) -> None:
         st.success(_("Trained: {step} steps in {seconds} s. New examples answered right: {accuracy}", **values))
         if kept.marks.accuracy < LEARNED and (without := trainings.left_out(plan)):
             show_info(
-                "It has not learned the task yet, and it had to do without something: {without}. Train again with "
-                "it: both curves are then drawn.",
+                "It has not learned the task yet; it trained without {without}. Train again with it and compare the "
+                "curves.",
                 without=" · ".join(without),
             )
         elif kept.marks.accuracy < LEARNED:
@@ -84,16 +84,16 @@ def _ended(plan: Plan, now: State) -> None:
         )
     elif progress.ending == "time":
         show_warning(
-            "Two minutes of computing are over. Everything until step {step} is kept. Choose fewer steps, fewer "
-            "layers or a smaller width.",
+            "The two minutes of computing time are over. Everything until step {step} is kept. Choose fewer "
+            "steps, fewer layers or a smaller width.",
             **values,
         )
     elif progress.ending == "abandoned":
-        show_info("Nobody was watching any more, so it ended. Everything until step {step} is kept.", **values)
+        show_info("The training ended because nobody was watching. Everything until step {step} is kept.", **values)
     elif progress.ending == "failed":
         show_error(
-            "The training broke off, and it is not your mistake. Everything until step {step} is kept. Whoever runs "
-            "this server finds the reason in its log.",
+            "The training failed, and it is not your mistake. Everything until step {step} is kept. The log of "
+            "this server gives the reason.",
             **values,
         )
     else:

@@ -14,7 +14,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.place import Place, choose, choose_instead
-from vizformer.web.widgets import chart, in_python, lesson, model_suggestions, telling, watched_work
+from vizformer.web.widgets import chart, in_python, lesson, model_suggestions, plain_heads, telling, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_the_largest, more
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.ablated_parts import signed
@@ -51,11 +51,12 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
                 figures.measure_of_heads(
                     divergences(effects, kind),
                     measure=_("KL, nats"),
-                    title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
+                    title=_("Change of the answer without each head, {kind}", kind=labels.kind_label(kind)),
                 ),
                 key="what_if.heads",
                 title_above=True,
             )
+            plain_heads.say_pronoun(subject)
     if chosen:
         switched_off(subject, place, chosen)
     if effects is not None:
@@ -70,8 +71,8 @@ def divergences(effects: tuple[Effect, ...], kind: Kind) -> np.ndarray:
 def most_said(place: Place, first: Effect) -> str:
     """What the answer needs most, in a sentence (Markdown)."""
     return _(
-        "It needs **{part}** most: without it the answer moves by {value} nats (KL), and the probability of “{token}” by "
-        "{points} percentage points.",
+        "The answer needs **{part}** most: without it the distribution changes by {value} nats (KL), and the "
+        "probability of “{token}” by {points} percentage points.",
         part=ablated_parts.name(first.part),
         value=matrix.number(first.divergence),
         token=plain(place.best[0].token.text),
@@ -87,7 +88,7 @@ def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
         (subject, place.row, place.token, place.instead),
         quick=watched_work.cost(subject, runs) < watched_work.AT_ONCE,
         runs=runs,
-        begin=_("Take out one part after the other"),
+        begin=_("Remove the parts one by one"),
         key="what_if.sweep",
     )
 
@@ -115,8 +116,9 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
     )
     st.html(table.to_html(columns, rows, bar=1, caption=_("The parts without which the answer changes most")))
     show_note(
-        "KL: how far the distribution without the part is from the model's own at this row, 0 where nothing changes. "
-        "One part at a time: two heads that do the same each seem not to matter, since the other one is still there."
+        "KL: the divergence of the distribution without the part from the model's own at this row; 0 is no "
+        "change. One part at a time: if two heads do the same, neither seems to matter, since the other one "
+        "is still there."
     )
 
 
@@ -154,11 +156,11 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
     ]
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
-    show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
+    show_text("The distribution changes by {value} nats (KL).", value=matrix.number(found.divergence))
     if subject.shape.architecture != "encoder-only" and model_cache.predicts(subject.model):
         whole, less = (computations.written(subject.unedited, parts, place.instead) for parts in ((), chosen))
-        show_text("It writes, as it is: {text}", text=whole.strip())
-        show_text("Without these parts: {text}", text=less.strip())
+        show_text("The model writes: {text}", text=whole.strip())
+        show_text("Without these parts it writes: {text}", text=less.strip())
     in_python.show(snippet(subject, chosen, place.instead))
 
 

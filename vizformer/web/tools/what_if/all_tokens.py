@@ -28,16 +28,16 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
         names = {
             "mask": _("the mask token in its place"),
             "unknown": _("the unknown token in its place"),
-            "unseen": _("nobody may look at it"),
+            "unseen": _("blocked as a key"),
         }
         possible = {str(way): names[way] for way in ways(subject.checkpoint, stack)}
         if possible:
             with more():
-                way: Way = one_of(_("How a token is taken out"), "whatif.tokenway", possible)  # type: ignore[assignment]
+                way: Way = one_of(_("How to remove a token"), "whatif.tokenway", possible)  # type: ignore[assignment]
     if not possible:
         show_info(
-            "Nothing can stand in the place of a token: this model has no mask token and no unknown token, and "
-            "its own code cannot be told whom nobody may look at. Take out heads, or choose another model."
+            "VizFormer cannot remove a token here: this model has no mask token and no unknown token, and its "
+            "own code accepts no mask for it. Remove heads, or choose another model."
         )
         model_suggestions.offer(_any, "what_if.tokens")
         return
@@ -52,7 +52,7 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
             (subject, stack, place.row, place.token, way),
             quick=watched_work.cost(subject, n) < watched_work.AT_ONCE,
             runs=n,
-            begin=_("Take out one token after the other"),
+            begin=_("Remove the tokens one by one"),
             key="what_if.tokens",
         )
         if effects is not None:
@@ -87,20 +87,21 @@ def listed(subject: Subject, place: Place, effects: TokenEffects) -> None:
         _("change of its probability, percentage points"),
         _("most probable without it"),
     )
-    st.html(table.to_html(columns, rows, bar=2, caption=_("How far the answer moves without each token")))
+    st.html(table.to_html(columns, rows, bar=2, caption=_("Change of the answer without each token")))
 
 
 def explained(way: Way) -> None:
     """What becomes of a token that is taken out."""
     if way == "unseen":
         show_note(
-            "The token stays in its place, and no position may look at it, itself included, as at padding. The row of "
-            "the token itself still begins with its embedding, so that an answer that is read there still knows it."
+            "The token stays in its place, but the mask blocks it as a key for all positions, like padding. The "
+            "row of the token itself still begins with its embedding, so an answer at that row still depends on "
+            "it."
         )
     else:
         show_note(
-            "Another token stands in its place, so that all positions stay as they are. The model reads a sentence with "
-            "a hole in it, which is not the sentence without the word."
+            "Another token takes its place, so all positions stay the same. The model reads a sentence with a "
+            "gap, which is not the sentence without the word."
         )
 
 

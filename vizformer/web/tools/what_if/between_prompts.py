@@ -47,19 +47,19 @@ def explained(prompts: Prompts) -> None:
     answer, other = (patched_cells.text_of(prompts, token) for token in (prompts.answer, prompts.other))
     pair = prompts.pair
     show_text(
-        "Measured is the logit of “{answer}” less that of “{other}”: {clean} for the clean prompt, {corrupted} for the "
-        "corrupted one.",
+        "Measured: the logit of “{answer}” minus that of “{other}”, {clean} for the clean prompt, "
+        "{corrupted} for the corrupted one.",
         answer=answer,
         other=other,
         clean=signed(float(pair.difference(pair.clean.logits))),
         corrupted=signed(float(pair.difference(pair.corrupted.logits))),
     )
-    st.text(_("A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it."))
+    st.text(_("A cell is the share of this difference that its patch restores: 0 none, 1 all."))
     st.caption(
         _(
-            "The model reads the corrupted prompt, and one part of its numbers is replaced by what the same part was for "
-            "the clean prompt. Where the clean answer comes back, that part carries what differs (Vig et al. 2020; Meng "
-            "et al. 2022)."
+            "The model reads the corrupted prompt, with one part of its numbers replaced by those of the clean "
+            "prompt. If the clean answer returns, that part carries the difference (Vig et al. 2020; Meng et al. "
+            "2022)."
         )
     )
 
@@ -98,4 +98,4 @@ def _open_on_a_layer(prompts: Prompts, kind: Kind) -> str:
     layer = int(np.nanmax(found, axis=(1, 2)).argmax())
     if not state.suggest(layer=layer):
         return ""
-    return _("Shown is layer {layer}: by the estimate it has the cell that brings back most of all.", layer=layer)
+    return _("Shown: layer {layer}. By the estimate it has the cell that restores most.", layer=layer)

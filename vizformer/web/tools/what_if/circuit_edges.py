@@ -89,13 +89,13 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
                 np.array(sizes),
                 {
                     _("the strongest edges"): found.curve.circuit,
-                    _("drawn edges, joined as these are, mean of {n}", n=DRAWS): found.curve.random.mean(1),
+                    _("random edges, joined like these, mean of {n}", n=DRAWS): found.curve.random.mean(1),
                 },
                 place_title=_("edges"),
                 value_title=_("faithfulness"),
                 hover=_("{name}: {place} edges, faithfulness {value}"),
                 height=340,
-                title=_("How much of the answer is there with so many edges alone"),
+                title=_("Share of the answer with so many edges alone"),
             )
             .update_traces(mode="lines+markers")
             .update_xaxes(type="log"),
@@ -105,17 +105,17 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
     with beside:
         enough = next((at for at, share in enumerate(found.curve.circuit) if share > 0.8), len(sizes) - 1)
         show_markdown(
-            "Of {all} edges, **{n}** keep {share} of the difference between the prompts; as many drawn ones keep "
-            "{drawn}.",
+            "Of {all} edges, **{n}** keep {share} of the difference between the prompts; as many random ones "
+            "keep {drawn}.",
             all=f"{sizes[-1]:,}",
             n=f"{sizes[enough]:,}",
             share=f"{found.curve.circuit[enough]:.0%}",
             drawn=f"{round(found.curve.random[enough].mean(), 2) + 0.0:.0%}",
         )
         show_note(
-            "An edge is what one part writes and another reads: the query, the key or the value of a head, a network, "
-            "or the logits. All edges outside of the circuit carry what they carried for the corrupted prompts (EAP-IG "
-            "and faithfulness: Hanna et al. 2024)."
+            "An edge leads from the output of one part to an input of another: the query, the key or the value "
+            "of a head, a feed-forward network, or the logits. All edges outside of the circuit carry the "
+            "numbers of the corrupted prompts (EAP-IG and faithfulness: Hanna et al. 2024)."
         )
         show_note(
             "The edges out of the embedding sum to {sums} for each prompt, with {steps} steps of the integral; 1 would be "

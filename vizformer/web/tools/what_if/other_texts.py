@@ -23,7 +23,7 @@ def choose(subject: Subject) -> Corpus | None:
 def box() -> Corpus | None:
     found = own_texts.box("what_if.texts", MOST_CHARACTERS)
     if found is None:
-        show_note("Until then the texts of the bundled collection are taken.")
+        show_note("Until then the bundled collection is used.")
     return found
 
 
@@ -33,8 +33,8 @@ def notes(subject: Subject, texts: Corpus | None, count: int) -> None:
     share = computations.unknown_share(Subject(subject.model, "", ""), texts, count)
     if share > TOO_MANY_UNKNOWN:
         show_warning(
-            "{share} of the tokens of these texts are unknown to the model's vocabulary, so that what is measured on "
-            "them says little of this model. Give texts of its own kind.",
+            "{share} of the tokens of these texts are unknown to the model's vocabulary, so measurements on them "
+            "mean little. Give texts of its own kind.",
             share=labels.percent(share),
         )
 

@@ -94,14 +94,15 @@ def how_good(found: Patched | None, estimate: NDArray[np.floating] | None, is_ow
         )
     if estimate is not None:
         show_note(
-            "The estimate (attribution patching, Nanda 2023) follows the slope at the corrupted run to the clean one: "
-            "quick, and wrong where the way is not straight, as in a softmax that has decided and in a norm."
+            "The estimate (attribution patching, Nanda 2023) is a linear approximation from the corrupted run to "
+            "the clean one: fast, but wrong where the model is far from linear, as in a saturated softmax or a "
+            "norm."
         )
     elif is_own:
         show_note("The gradient for the estimate takes too long here.")
     else:
         show_note(
-            "The estimate by a gradient is made of models that VizFormer computes itself: here each cell is measured."
+            "VizFormer estimates by a gradient only for models that it computes itself: here each cell is measured."
         )
 
 
@@ -112,4 +113,4 @@ def shares(exact: NDArray[np.floating] | None, estimate: NDArray[np.floating] | 
         said.append(_("measured {share}", share=f"{exact[cell]:+.3f}".replace("-", "−")))
     if estimate is not None:
         said.append(_("estimated {share}", share=f"{estimate[cell]:+.3f}".replace("-", "−")))
-    return _("Share that comes back: {shares}", shares=_("; ").join(said))
+    return _("Restored share: {shares}", shares=_("; ").join(said))

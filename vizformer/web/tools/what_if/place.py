@@ -45,6 +45,7 @@ def choose_instead(subject: Subject) -> Instead:
     if how != "mean":
         return "zero"
     show_note(
-        "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other texts."
+        "Mean ablation: at every position the output of a head or a sublayer is replaced by its mean over "
+        "all positions of other texts."
     )
     return Mean(other_texts.choose(subject))

@@ -89,7 +89,7 @@ def _take_example() -> None:
 def readings(subject: Subject, corrupted: str) -> tuple[Subject, Subject]:
     """What the model reads: both prompts, before the same target, with no number set by hand."""
     if subject.edited:
-        show_note("Numbers set by hand are left out here: this is the model as it is.")
+        show_note("Numbers set by hand are ignored here: this is the original model.")
     target = subject.target.strip() or subject.unedited.translation or ""
     clean = Subject(subject.model, subject.text, target)
     return clean, replace(clean, text=corrupted)
@@ -102,9 +102,9 @@ def comparable(clean: Subject, corrupted: Subject) -> bool:
     first, other = runs[0][stack], runs[1][stack]
     if len(first) != len(other):
         show_warning(
-            "The two prompts must have equally many tokens, since every number takes the place of the one at its own "
-            "position: the clean one has {clean}, the corrupted one {corrupted}. Change a word for another one that is "
-            "cut into as many tokens, or choose an example.",
+            "The two prompts must have equally many tokens, since every number replaces the one at its own "
+            "position: the clean one has {clean}, the corrupted one {corrupted}. Choose a word with as many "
+            "tokens, or an example.",
             clean=len(first),
             corrupted=len(other),
         )

@@ -144,14 +144,14 @@ def said(found: SetEffects) -> None:
     )
     if np.isnan(low):
         show_markdown(
-            "**{part}** has the largest mean: {mean}; {against} of {n} prompts go against it. All of them are the same "
-            "prompt, so that nothing is known of others: give several.",
+            "**{part}** has the largest mean: {mean}; {against} of {n} prompts have the opposite sign. All of "
+            "them are the same prompt: give several.",
             **given,
         )
     else:
         show_markdown(
-            "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
-            "these prompts; {against} of {n} prompts go against it.",
+            "**{part}** has the largest mean: {mean} (95% bootstrap interval {low} to {high}); {against} of {n} "
+            "prompts have the opposite sign.",
             low=signed(float(low)),
             high=signed(float(high)),
             **given,
@@ -160,7 +160,7 @@ def said(found: SetEffects) -> None:
     if found.refused:
         number, why = found.refused[0]
         show_warning(
-            "{n} prompts are left out. Of row {row}: {why}", n=len(found.refused), row=number + 1, why=translate(why)
+            "{n} prompts are not used. Row {row}: {why}", n=len(found.refused), row=number + 1, why=translate(why)
         )
 
 
@@ -169,16 +169,16 @@ def drawn_again(found: SetEffects) -> None:
     clean, *corrupted = found.distinct
     if corrupted:
         show_note(
-            "Of {n} pairs {clean} clean and {corrupted} corrupted prompts are distinct: these are drawn again, since pairs "
-            "with a prompt in common say nearly the same.",
+            "Of {n} pairs {clean} clean and {corrupted} corrupted prompts are distinct: the bootstrap draws "
+            "these, since pairs with a common prompt are not independent.",
             n=len(found.rows),
             clean=clean,
             corrupted=corrupted[0],
         )
     else:
         show_note(
-            "Of {n} prompts {clean} are distinct: these are drawn again, since rows with the same prompt say nearly the "
-            "same.",
+            "Of {n} prompts {clean} are distinct: the bootstrap draws these, since rows with the same prompt are "
+            "not independent.",
             n=len(found.rows),
             clean=clean,
         )

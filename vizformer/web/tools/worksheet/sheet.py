@@ -59,18 +59,15 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
         with more():
             chosen = _lessons()
             show_note(
-                "Another version has other numbers in its calculations, and the choices of its questions in another "
-                "order. Print with the browser: the sheet alone comes onto the paper, the answers on a page of their "
-                "own."
+                "Another version has other numbers in its calculations, and another order of choices. Print with the "
+                "browser: only the sheet is printed, with the answers on a separate page."
             )
     tokens = [token.text for token in subject.tokens if not token.special] or labels.texts(subject.tokens)
     problems = worksheet(tokens, int(seed)) if calculations else ()
     asked, left_out = _questions(subject, {url: registries[url] for url in chosen})
     if left_out:
         with st.container(key="worksheet-settings-left-out"):
-            show_note(
-                "Questions that this model or this sentence has no answer to: {n}. They are left out.", n=left_out
-            )
+            show_note("{n} questions do not fit this model or this sentence and are omitted.", n=left_out)
     heading = _("**Worksheet, version {seed}** · “{text}”", seed=seed, text=plain(subject.text))
     with st.container(horizontal=True, vertical_alignment="bottom", key="worksheet-head"):
         st.markdown(heading, width="content")
@@ -90,7 +87,7 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
 def _key(heading: str, problems: tuple[Problem, ...], asked: list[Question], seed: int) -> None:
     st.markdown(heading + " · " + _("**the answers**"))
     if problems:
-        show_note("The answers are worked out with numbers that are not rounded: your last digit may be another one.")
+        show_note("The answers are computed without rounding: your last digit may differ.")
     for number, problem in enumerate(problems, 1):
         with st.container(key=f"worksheet-problem-{problem.key}-answer"):
             paper.problem_answer(number, problem)

@@ -125,14 +125,14 @@ def loss(about: Sentence) -> Station | None:
 def _sublayer_names(found: Walkthrough, config: ModelConfig) -> list[str]:
     token, layer = found.tokens[found.followed].text, found.look.layer
     if config.residual == "none":
-        after = [_("what takes its place"), _("after the feed-forward network")]
+        after = [_("its replacement"), _("after the feed-forward network")]
     elif config.norm_order == "post":
         after = [_("= their sum, normalised"), _("= after the feed-forward network, normalised again")]
     else:
-        after = [_("= their sum"), _("= with what the feed-forward network adds")]
+        after = [_("= their sum"), _("= plus the output of the feed-forward network")]
     return [
         _("“{token}” before layer {layer}", token=token, layer=layer),
-        _("+ what attention brings, all heads"),
+        _("+ output of attention, all heads"),
         *after,
     ]
 

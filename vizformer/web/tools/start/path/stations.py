@@ -16,7 +16,7 @@ from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import PATH
 from vizformer.web.link import beginnings, state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
-from vizformer.web.widgets import lesson, source_language
+from vizformer.web.widgets import lesson, plain_heads, source_language
 from vizformer.web.widgets.whole_model.beside import draw_line, leads_to, pressed
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import lesson_words
@@ -64,7 +64,7 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
     return tuple(
         replace(
             one,
-            about=_said(others[one.name]) if one.name in others else "",
+            about=_said(others[one.name]) if one.name in others else _pronoun(one.name, about),
             deeper=_second_half(one.name, about),
             steps=_with_terms(one.steps),
             minutes=minutes.of_station(one),
@@ -108,6 +108,12 @@ def _said(about: Sentence) -> str:
     if about.stack == "decoder":
         return _("Here the model {name} continues “{text}”.", name=subject.title, text=text)
     return _("Here “{text}” is translated to “{target}”.", text=text, target=subject.target)
+
+
+def _pronoun(station: str, about: Sentence) -> str:
+    """Of a pronoun in the text, where all heads of a layer are compared: that none finds its noun."""
+    found = plain_heads.pronoun(about.subject) if station == "heads" else None
+    return found[1] if found else ""
 
 
 def _second_half(station: str, about: Sentence) -> Deeper:
