@@ -174,6 +174,7 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     written = [f"{found.baseline:.3f}", f"{less_the_mean:.3f}", f"{found.missing:+.1g}"]
     baseline, value, missing = (one.replace("-", "−") for one in written)
     assert f"compared as chosen above, from {baseline} to {value}; with " in said(app)
+    assert f" points of the integral {missing} is missing" in said(app)
     assert any(f"{found.integrated['decoder'][4]:+.4f}" in html for html in said(app).splitlines())
     told, table = inputs._told(trace.tokens["decoder"], found.integrated["decoder"])
     assert f"{found.integrated['decoder'].max():+.4f}" in told
