@@ -204,7 +204,7 @@ def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypa
 def test_inspect_says_what_loading_takes():
     result = CliRunner().invoke(cli.main, ["inspect", "stories"])
     assert result.exit_code == 0
-    for line in ("Memory", "memory mapped from the file", ": float32 ", ", bfloat16 "):
+    for line in ("Memory", "stays mapped to the file", ": float32 ", ", bfloat16 "):
         assert line in result.output
 
 

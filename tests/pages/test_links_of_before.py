@@ -414,7 +414,7 @@ def test_a_link_to_a_part_that_is_gone_says_so_and_leads_to_the_nearest(open_app
     assert not app.exception
     assert said_by(app)["part"] == NEAREST[f"{lesson}/{given['part']}"]
     if "lang" not in given:
-        assert any("does not have any more" in notice.value for notice in app.info)
+        assert any("no longer has" in notice.value for notice in app.info)
 
 
 @pytest.mark.parametrize("address", OF_THE_OLD_DOOR)
