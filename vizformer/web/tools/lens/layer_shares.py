@@ -62,7 +62,7 @@ def _draw_one(subject: Subject, asked: Asked, most: list[tuple[str, int, float]]
     parts = {f"{places[site]}.{head}": (site, head) for site, head, _value in most}
     first = next(iter(parts))
     said = {
-        "": _("the head that adds or takes off most: {name}", name=names[0]),
+        "": _("the head with the largest contribution: {name}", name=names[0]),
         **dict(zip(parts, names, strict=True)),
     }
     st.subheader(_("One part"), anchor=False)
