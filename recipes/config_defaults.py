@@ -23,7 +23,6 @@ LISTS = ("attention_types", "eos_token_id")
 FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
     "gemma3_text": {"sliding_window_pattern": 6},
-    "modernbert": {"global_attn_every_n_layers": 3},
 }
 # Some fields are read only beside others.
 RAW: tuple[Mapping[str, Any], ...] = (
@@ -87,8 +86,6 @@ def _turning(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """Base and part of rotary positions, by their names outside of the table; the table itself where it slows them."""
     if "full_attention" in table:
         base, local = (table[f"{layers}_attention"]["rope_theta"] for layers in ("full", "sliding"))
-        if kind == "modernbert":
-            return {"global_rope_theta": base, "local_rope_theta": local}
         return {"rope_theta": base, "rope_local_base_freq": local}
     found = {name: table[name] for name in ("rope_theta", "partial_rotary_factor") if name in table}
     return found if table.get("rope_type", "default") == "default" else {**found, "rope_parameters": dict(table)}

@@ -94,11 +94,11 @@ class Eager:
 
     def _embed(self, ids: Tensor, own: str = "") -> Tensor:
         c = self.config
-        rows, late = [], own and c.decoder_positions_after_norm
+        rows = []
         for position, id in enumerate(ids.tolist()):
             row = (
                 self.weights["embedding.weight"][id]
-                * (math.sqrt(c.d_model) if c.scaled_embedding and not late else 1.0)
+                * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
                 * c.embedding_scale
             )
             if c.embedding_projection == "tokens":
@@ -115,11 +115,11 @@ class Eager:
                 place = torch.tensor(waves, dtype=torch.float64)
             if c.n_segments:
                 place = place + self.weights["segment_embedding.weight"][0]
-            rows.append(self._norm(f"{own}embedding_norm", row) + place if late else row + place)
+            rows.append(row + place)
         x = torch.stack(rows)
         if c.embedding_projection == "sum":
             x = x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
-        x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm and not late else x
+        x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
         if c.embedding_dim is None or c.embedding_projection != "normed_sum":
             return x
         return x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
@@ -196,8 +196,6 @@ class Eager:
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
             capped = scaled if c.score_cap is None else c.score_cap * torch.tanh(scaled / c.score_cap)
             scores = capped if memory is not None else capped + self._place(site, head, len(q), len(k))
-            if c.disentangled != "none":
-                scores = scores + self._distances(site.split(".")[0], path, head, q, k)
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
             z = pattern @ v
@@ -250,7 +248,7 @@ class Eager:
 
     def _place(self, site: str, head: int, n_q: int, n_k: int) -> Tensor:
         """What is added to the scores for the distance between query and key, cell by cell."""
-        place, (stack, layer, __) = torch.zeros(n_q, n_k).double(), site.split(".")
+        place, stack = torch.zeros(n_q, n_k).double(), site.split(".")[0]
         for query in range(n_q):
             for key in range(n_k):
                 if self.config.positions == "alibi":
@@ -259,28 +257,8 @@ class Eager:
                     row = bucket(
                         key - query, self.config.relative_buckets, self.config.relative_max_distance, stack == "encoder"
                     )
-                    owner = f"{stack}.layers.{layer}" if self.config.relative_in_layers else stack
-                    place[query, key] = self.weights[f"{owner}.relative_bias.weight"][row, head]
+                    place[query, key] = self.weights[f"{stack}.relative_bias.weight"][row, head]
         return place
-
-    def _distances(self, stack: str, path: str, head: int, q: Tensor, k: Tensor) -> Tensor:
-        """DeBERTa's further terms, cell by cell."""
-        c, d = self.config, self.config.d_head
-        scale, own = d**-0.5 if c.attention_scale is None else c.attention_scale, slice(head * d, (head + 1) * d)
-        matrices = path if c.disentangled_shared else f"{path}.relative"
-        found = torch.zeros(len(q), len(k)).double()
-        for query in range(len(q)):
-            for key in range(len(k)):
-                row = distance_row(query - key, c.disentangled_span, c.disentangled_furthest)
-                vector = self.weights[f"{stack}.distances.vectors.weight"][row]
-                if c.disentangled_norm:
-                    vector = self._norm(f"{stack}.distances.norm", vector)
-                for letter, terms, content in (("K", ("c2p", "both"), q[query]), ("Q", ("p2c", "both"), k[key])):
-                    if c.disentangled in terms:
-                        made = self.weights[f"{matrices}.W_{letter}.weight"][own] @ vector
-                        bias = self._bias(f"{matrices}.W_{letter}", own)
-                        found[query, key] += content @ (made if bias is None else made + bias) * scale
-        return found
 
     def _norm(self, path: str, x: Tensor) -> Tensor:
         if self.config.norm == "rms_norm":
@@ -351,16 +329,6 @@ def mixed_by_pair(config: ModelConfig, frequency: float) -> float:
     first, last = max(first, 0), min(last, 2 * half - 1)
     slow = min(max((m - first) / (last - first), 0), 1)
     return frequency * (1 - slow) + frequency / config.rope_factor * slow
-
-
-def distance_row(behind: int, span: int, furthest: int | None) -> int:
-    """Where DeBERTa's table has the vector of a key so many tokens before the query."""
-    middle = span // 2
-    if furthest is not None and abs(behind) > middle:
-        stretch = math.log(abs(behind) / middle) / math.log((furthest - 1) / middle) * (middle - 1)
-        near = math.copysign(middle + math.ceil(round(stretch, 5)), behind)  # a stretch may end just here
-        behind = int(near)
-    return min(max(behind + span, 0), 2 * span - 1)
 
 
 def slope(head: int, n_heads: int) -> float:

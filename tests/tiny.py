@@ -48,45 +48,10 @@ BERT: dict[str, Any] = dict(
     norm_eps=1e-12,
     mask_id=3,
 )
-MODERNBERT: dict[str, Any] = dict(
-    positions="rope",
-    rope_local_theta=30.0,
-    rope_local_layers=(1,),
-    sliding_window=3,
-    sliding_layers=(1,),
-    embedding_norm=True,
-    norm_order="pre",
-    first_norm=False,
-    final_norm=True,
-    activation="gelu",
-    feedforward="gated",
-    bias=False,
-    head="transform",
-    mask_id=3,
-)
 ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
 OPT: dict[str, Any] = dict(  # of 350 million parameters
     positions="learned", embedding_dim=6, embedding_projection="tokens", head="projection"
 )
-
-DEBERTA: dict[str, Any] = dict(  # v1; a sentence is longer than the table reaches
-    positions="learned",
-    embedding_norm=True,
-    activation="gelu",
-    head="transform",
-    norm_eps=1e-7,
-    disentangled="both",
-    disentangled_span=4,
-    attention_scale=(3 * 4) ** -0.5,
-    mask_id=3,
-)
-DEBERTA_V3: dict[str, Any] = {
-    **DEBERTA,
-    "positions": "none",
-    "disentangled_furthest": 7,
-    "disentangled_norm": True,
-    "disentangled_shared": True,
-}
 ALIBI: dict[str, Any] = dict(positions="alibi")
 T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches the shared ones
     positions="relative",
@@ -158,7 +123,6 @@ BART: dict[str, Any] = dict(
     decoder_start_id=2,
     forced_bos_id=1,
 )
-BLENDERBOT_SMALL: dict[str, Any] = {**BART, "decoder_positions_after_norm": True, "scaled_embedding": True}
 # T5 as it is, with heads wider than their share
 T5_1: dict[str, Any] = {**T5, "head_dim": 6, "attention_scale": 1.0, "logit_scale": 0.25, "decoder_start_id": 0}
 

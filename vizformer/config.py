@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,15 @@ _GONE: Mapping[str, Any] = {
     "n_streams": None,
     "stream_scale": True,
     "laurel_rank": None,
+    "disentangled": "none",
+    "disentangled_span": 256,
+    "disentangled_furthest": None,
+    "disentangled_norm": False,
+    "disentangled_shared": False,
+    "first_norm": True,
+    "final_norm_stack": "each",
+    "decoder_positions_after_norm": False,
+    "relative_in_layers": False,
 }
 
 
@@ -105,12 +114,6 @@ class ModelConfig(Options):
             pad_id=self.pad_id,
             mask_id=self.mask_id,
             never_written=self.never_written,
-        )
-
-    def without_distances(self) -> "ModelConfig":
-        """The same options with scores of the contents alone."""
-        return replace(
-            self, disentangled="none", disentangled_furthest=None, disentangled_norm=False, disentangled_shared=False
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,7 +21,6 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", {"norm_order": "none", "residual": "none"}),
     ("encoder-decoder", tiny.MARIAN),
     ("encoder-decoder", tiny.BART),
-    ("encoder-decoder", tiny.BLENDERBOT_SMALL),
     ("encoder-decoder", tiny.T5_1),
     ("encoder-decoder", {"source_vocab_size": 50}),
     ("encoder-decoder", {"source_vocab_size": 29, "tied_unembedding": False}),
@@ -30,13 +29,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
     ("decoder-only", {**tiny.ALBERT, "head": "linear", "tied_unembedding": False}),
-    ("encoder-only", tiny.DEBERTA),
-    ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"}),
     ("decoder-only", tiny.OPT),
     ("encoder-only", {"positions": "none"}),
-    ("encoder-only", tiny.MODERNBERT),
-    ("encoder-only", {**tiny.MODERNBERT, "n_encoder_layers": 1, "sliding_layers": (0,), "rope_local_layers": (0,)}),
-    ("encoder-decoder", {"norm_order": "pre", "final_norm": True, "final_norm_stack": "decoder"}),
 ]
 
 
@@ -78,7 +72,7 @@ def test_the_shapes_are_those_of_a_forward(name: str, options: dict[str, Any]) -
     seen: dict[str, tuple[int, ...]] = {}
     watched = {}
     for box in boxes(model):
-        if box.module and not box.shared and box.kind != "disentangled":  # (which gives more than one tensor)
+        if box.module and not box.shared:
             module = eval(f"model.{box.module}")
             watched[box.key] = module
             # the path that is shown leads to the parameters that are counted
@@ -129,13 +123,8 @@ def test_the_stream_goes_past_each_sublayer(name: str, options: dict[str, Any]) 
             sublayer = [kind for kind in passed if kind != "norm"]
             assert sublayer[0] in ("attention", "cross", "feedforward")
             assert len(sublayer) == 1
-            bare = (
-                options.get("first_norm") is False
-                and options.get("n_encoder_layers") == 1
-                and sublayer == ["attention"]
-            )
             sandwich = options.get("norm_order") == "sandwich"
-            before = ["norm"] if sandwich or (options.get("norm_order") == "pre" and not bare) else []
+            before = ["norm"] if sandwich or options.get("norm_order") == "pre" else []
             expected = [*before, *sublayer, *(["norm"] if sandwich else [])]
             assert passed == expected
         assert box.inside in ("", *keys)

@@ -290,14 +290,6 @@ def test_few_of_the_pairs_of_a_trained_model_stand_out():
         assert false.sum() <= 0.05 * len(pairs)
 
 
-def test_layers_that_share_their_weights_have_no_pairs_in_the_wrong_order():
-    checkpoint = tiny.checkpoint("encoder-only", vocab_size=320)
-    assert compositions(checkpoint).decoys["Q"].shape == (2, 16)
-    layers = checkpoint.model.encoder.layers
-    layers[1].self_attention = layers[0].self_attention
-    assert compositions(checkpoint).decoys["Q"].shape == (2, 0)
-
-
 @pytest.fixture(scope="module", params=[0, 1, 2])
 def judge(request):
     return induction_by_hand(seed=request.param)

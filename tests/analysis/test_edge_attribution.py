@@ -31,7 +31,6 @@ KINDS_OF_MODEL = {
     "Qwen3": dict(architecture="decoder-only", **tiny.QWEN3),
     "Granite": dict(architecture="decoder-only", **tiny.GRANITE),
     "NeoX": dict(architecture="decoder-only", **tiny.NEOX),
-    "ModernBERT": dict(architecture="encoder-only", **tiny.MODERNBERT),
 }
 IDS = [5, 6, 7, 8, 9]
 
@@ -57,7 +56,7 @@ def made(name: str) -> tuple[Checkpoint, PromptSet]:
     return tiny.checkpoint(**KINDS_OF_MODEL[name]), PromptSet("tiny", rows)
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS_OF_MODEL if name != "ModernBERT"])
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
 @pytest.mark.sample(2)
 def test_all_edges_are_the_clean_run_no_edge_is_the_corrupted_one_and_the_scores_are_complete(name: str) -> None:
     checkpoint, prompts = made(name)

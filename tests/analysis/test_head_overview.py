@@ -150,13 +150,6 @@ def by_numpy(trace: Trace, kind: Kind, layer: int, head: int) -> np.ndarray:
     return powers / np.maximum(powers.sum(-1, keepdims=True), 1e-300)  # a row that sees nothing has no weights
 
 
-def test_scores_with_terms_for_distances_follow_from_no_operands() -> None:
-    """Then the map itself is sent."""
-    trace = traced("encoder-only", tiny.DEBERTA)
-    assert TraceNumbers(trace).heads("encoder").operands(1, 3) is None
-    assert_like_the_whole_maps(trace)
-
-
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_the_map_follows_from_the_operands(name: str) -> None:
     trace = traced(*KINDS_OF_MODEL[name])

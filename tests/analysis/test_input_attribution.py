@@ -19,7 +19,6 @@ MODELS = {
     "neox": ("decoder-only", tiny.NEOX),
     "bert": ("encoder-only", tiny.BERT),
     "albert": ("encoder-only", tiny.ALBERT),
-    "deberta": ("encoder-only", {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"}),
     "opt-350m": ("decoder-only", tiny.OPT),
     "encoder": ("encoder-only", {"activation": "gelu"}),
 }

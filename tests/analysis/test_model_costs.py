@@ -97,8 +97,6 @@ def test_stacks_of_different_depth_are_counted() -> None:
         dict(n_encoder_layers=2, n_decoder_layers=3),
         dict(n_encoder_layers=0, n_decoder_layers=2, n_kv_heads=2, feedforward="gated", activation="silu"),
         dict(n_encoder_layers=2, n_decoder_layers=0),
-        {**tiny.DEBERTA, "n_encoder_layers": 2, "n_decoder_layers": 0},
-        {**tiny.DEBERTA_V3, "n_encoder_layers": 2, "n_decoder_layers": 0, "disentangled": "p2c"},
     ],
 )
 def test_a_forward_multiplies_as_often_as_pytorch_counts(options: dict[str, object]) -> None:

@@ -16,7 +16,6 @@ KINDS = [
     ("encoder-only", tiny.BERT),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.T5),
-    ("encoder-only", tiny.DEBERTA),
 ]
 
 

@@ -75,7 +75,6 @@ def test_a_saved_trace_answers_as_the_one_in_memory(name: str, tmp_path: Path) -
 
 MORE: dict[str, Any] = {
     **KINDS_OF_MODEL,
-    "terms for distances": ("encoder-only", tiny.DEBERTA),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),
 }
 

@@ -57,24 +57,6 @@ def test_position_biases_go_and_come_back(architecture: str, options: dict[str, 
         assert (trace[site].position_bias is None) == site.endswith("cross")
 
 
-@pytest.mark.parametrize("options", [tiny.DEBERTA, tiny.DEBERTA_V3], ids=["v1", "v3"])
-def test_vectors_of_distances_go_and_come_back(options: dict[str, Any], tmp_path: Path) -> None:
-    original = tiny.checkpoint("encoder-only", **options)
-    save(original, tmp_path, dtype=torch.float32)
-    opened = load(tmp_path)
-    assert opened.model.config == original.model.config
-    named = {name for name in opened.model.state_dict() if "distances" in name or ".relative." in name}
-    assert "encoder.distances.vectors.weight" in named
-    assert any(".relative.W_K" in name for name in named) == (options is tiny.DEBERTA)
-    said = opened.report.parameters["vectors of distances"]
-    assert said == sum(opened.model.state_dict()[name].numel() for name in named)
-    assert all(
-        torch.equal(tensor, original.model.state_dict()[name]) for name, tensor in opened.model.state_dict().items()
-    )
-    # numbers that lie elsewhere in memory may be added up in another order
-    tiny.assert_close(opened.trace("我有 cat").logits, original.trace("我有 cat").logits, 1e-6)
-
-
 def test_float32_is_exact(tmp_path: Path) -> None:
     original = tiny.checkpoint()
     save(original, tmp_path, dtype=torch.float32)

@@ -70,26 +70,6 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.NEOX, ["read the same input, side by side", "the first 4 of a head's 8 numbers are turned"]),
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
-        (dict(final_norm=True, final_norm_stack="decoder"), ["one alone ends with a norm: decoder"]),
-        (
-            tiny.MODERNBERT,
-            [
-                "sliding window (layers: 1): a query sees only the tokens up to 2 places away, on both sides",
-                "the attention of the first layer has no norm before it",
-                "rotary positions turn by another base, θ = 30 (layers: 1)",
-            ],
-        ),
-        (
-            {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"},
-            [
-                "dot products times 0.288675, not over √d_head",
-                "rows of the tables of embeddings have 6 numbers",
-                "the norm of the embeddings comes after that layer",
-                "far distances share vectors: 4 to either side, up to 7 tokens away",
-                "the vectors of distances go through a norm",
-                "the matrices of queries and keys serve the vectors of distances too",
-            ],
-        ),
         (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),
         (tiny.BART, ["encoder and decoder have a position table", "a bias for every token"]),
         (tiny.T5_1, ["dot products times 1, not over √d_head", "multiplied by 0.25 before the unembedding"]),
@@ -97,8 +77,7 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
     ids=str,
 )
 def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
-    two = "encoder-decoder" if options.keys() & {"decoder_start_id", "final_norm_stack"} else "decoder-only"
-    two = "encoder-only" if "first_norm" in options or "disentangled" in options else two
+    two = "encoder-decoder" if options.keys() & {"decoder_start_id"} else "decoder-only"
     found = [str(message) for message in tiny.config(two, **options).details()]
     assert len(found) == len(expected)
     assert all(part in text for part, text in zip(expected, found, strict=True))

@@ -30,13 +30,8 @@ def test_weights_are_copied_where_their_dtype_changes_and_mapped_where_not(folde
     assert needed.weights == (0 if dtype == torch.float32 else size)
 
 
-def deberta():
-    return tiny.checkpoint("encoder-only", **{**tiny.DEBERTA, "max_positions": 64})
-
-
-@pytest.mark.parametrize("make", [lambda: load("zh-en"), deberta], ids=["zh-en", "deberta"])
-def test_a_traced_forward_keeps_no_more_than_was_said(make):
-    checkpoint = make()
+def test_a_traced_forward_keeps_no_more_than_was_said():
+    checkpoint = load("zh-en")
     config = checkpoint.model.config
     trace = Trace()
     n = 64

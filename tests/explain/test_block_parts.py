@@ -39,7 +39,6 @@ MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("encoder-decoder", "decoder", tiny.T5),
     ("decoder-only", "decoder", tiny.OLMO2),
     ("decoder-only", "decoder", tiny.GRANITE),
-    ("encoder-only", "encoder", tiny.MODERNBERT),
     ("encoder-decoder", "decoder", dict(norm_order="post", residual_scale=0.5)),
     ("encoder-decoder", "decoder", dict(norm_order="sandwich", final_norm=True)),
 ]

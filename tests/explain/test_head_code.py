@@ -18,8 +18,6 @@ REFUSED = {
     "t5-decoder-only": "positions",
     "t5-encoder-only": "positions",
     "t5-unscaled": "positions",
-    "umt5": "positions",
-    "umt5-decoder-only": "positions",
     "mpnet": "relative_bias",
     "some-layers": "rope_layers",
     "some-layers-encoder-only": "rope_layers",
@@ -36,18 +34,11 @@ REFUSED = {
     "opt-350m": "embedding_dim",
     "projected-waves": "embedding_dim",
     "bart": "stack_inputs",
-    "blenderbot-small": "stack_inputs",
-    "modernbert": "rope_local",
-    "deberta": "disentangled",
-    "deberta-c2p": "disentangled",
-    "deberta-p2c": "disentangled",
-    "deberta-v3": "disentangled",
 }
 MORE = {
     "window": ("decoder-only", dict(norm_order="pre", sliding_window=3)),
     "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
     "window-of-one-layer": ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
-    "first-norm": ("encoder-only", dict(norm_order="pre", embedding_norm=True, first_norm=False)),
 }
 
 

@@ -194,15 +194,6 @@ def test_the_numbers_that_are_not_turned_are_counted() -> None:
     assert (found.text.values["turned"], found.text.values["rest"]) == (2 * pairs, d_head - 2 * pairs)
 
 
-def test_the_stretches_of_distances_begin_at_the_half_of_the_table() -> None:
-    checkpoint = tiny.checkpoint("encoder-only", **tiny.DEBERTA_V3)
-    steps_of = attention_steps(checkpoint, checkpoint.trace(TEXT), "encoder.1.self", 1, 2)
-    (formula,) = (step.formula for step in steps_of if step.key == "distance")
-    middle = tiny.DEBERTA_V3["disentangled_span"] // 2
-    assert rf"r & |r| \le {middle} \\" in formula
-    assert rf"\ln(|r| / {middle})" in formula
-
-
 def test_of_two_proofs_the_worse_one_is_shown() -> None:
     small, large = (Proof(N_("x"), difference, holds, True) for difference, holds in ((0.1, True), (0.5, False)))
     for one, other in ((small, large), (large, small)):

@@ -60,19 +60,6 @@ def test_as_in_the_model(options: dict[str, Any]) -> None:
     assert position_bias(tiny.checkpoint(positions="rope").model, "encoder") is None
 
 
-def test_a_table_in_every_layer_is_said_and_used() -> None:
-    own, trace = fresh({**tiny.T5, "relative_in_layers": True})
-    assert "others in every layer" in str(steps(own, trace)["position"].text)
-    assert "the same in all layers" in str(steps(*fresh(tiny.T5))["position"].text)
-    first, second = (position_bias(own.model, "decoder", layer) for layer in (0, 1))
-    assert isinstance(first, Buckets)
-    assert isinstance(second, Buckets)
-    assert not np.array_equal(first.table, second.table)
-    recorded = trace["decoder.1.self"].position_bias
-    assert recorded is not None
-    np.testing.assert_allclose(second.bias(relative_positions(len(recorded[0]))), recorded.numpy(), atol=1e-6)
-
-
 @BOTH
 def test_what_the_step_shows(options: dict[str, Any]) -> None:
     checkpoint, trace = fresh(options)

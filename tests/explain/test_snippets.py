@@ -66,23 +66,6 @@ def test_snippets_of_the_bundled_models_run_and_name_nothing_of_ours(name: str) 
     assert exact > 10  # weights, masks and sums of a short sentence are written out
 
 
-@pytest.mark.parametrize("options", [tiny.DEBERTA, tiny.DEBERTA_V3], ids=["v1", "v3"])
-def test_snippets_of_distances_run(options: dict[str, Any]) -> None:
-    """Numbers of rows stay whole, and those that stand in for long ones are rows that there are."""
-    checkpoint = tiny.checkpoint("encoder-only", **options)
-    trace = checkpoint.trace("我有一只猫。 I have a cat")
-    for steps in (
-        attention_steps(checkpoint, trace, "encoder.1.self", 1, 2),
-        layer_steps(checkpoint, trace, "encoder.1"),
-    ):
-        for index, step in enumerate(steps):
-            found = snippet(steps, index)
-            result = np.atleast_1d(pasted(found.text())[step.variable].double().numpy())
-            assert result.shape == step.result.shape, step.key
-            if found.exact:
-                np.testing.assert_allclose(result, step.result, rtol=1e-3, atol=1e-3, err_msg=step.key)
-
-
 def test_up_to_the_limit_numbers_are_written_out() -> None:
     most = np.arange(WRITTEN_OUT, dtype=float)
     assert standalone("y = x + 1", {"x": most}).exact

@@ -101,8 +101,6 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     for site, head, query, steps in every_step(variant):
         numbers = expected(eager.calls[site], head, query)
         for step in steps:
-            if step.key in set(of_distances("both")) - {"position"}:  # these go into "position"
-                continue
             np.testing.assert_allclose(
                 step.result,
                 numbers[step.key].numpy(),
@@ -131,15 +129,6 @@ DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm
 """Steps whose own numbers the model computed too; the others are proved through what they go into."""
 
 
-def of_distances(terms: str) -> list[str]:
-    """The steps of disentangled attention."""
-    if terms == "none":
-        return []
-    c2p, p2c = ["relative_k", "c2p"], ["relative_q", "p2c"]
-    made = {"c2p": c2p, "p2c": p2c, "both": [*c2p, *p2c]}[terms]
-    return ["distance", "vectors", *made, "position"]
-
-
 @every_variant
 @pytest.mark.sample(11)
 def test_the_steps_and_their_order(variant: str) -> None:
@@ -155,8 +144,6 @@ def test_the_steps_and_their_order(variant: str) -> None:
         told = positions in ("alibi", "relative") or VARIANTS[variant][1].get("relative_bias")
         if told and site.endswith("self"):
             keys.insert(keys.index("scores") + 1, "position")
-        place = keys.index("scores") + 1
-        keys[place:place] = of_distances(VARIANTS[variant][1].get("disentangled", "none"))
         if order in ("output", "sandwich"):
             keys.insert(keys.index("add"), "out_norm")
         if VARIANTS[variant][1].get("residual_scale"):
@@ -195,10 +182,7 @@ def test_sums_term_by_term_add_up(variant: str) -> None:
             assert terms.shape == (sums.left.shape[1],)
             added = 0.0 if sums.add is None else sums.add[column]
             np.testing.assert_allclose(terms.sum() + added, result[row, column], rtol=1e-12, atol=1e-12)
-    terms = set(of_distances(VARIANTS[variant][1].get("disentangled", "none")))
-    assert with_sums == {"q", "k", "v", "dots", "z", "head_out", "attn_out"} | (
-        terms & {"c2p", "relative_k", "relative_q"}
-    )
+    assert with_sums == {"q", "k", "v", "dots", "z", "head_out", "attn_out"}
 
 
 @every_variant
@@ -217,12 +201,7 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "k_turned": [f"k{normed}"],
             "dots": [f"q{turned}", f"k{turned}"],
             "scores": ["dots"],
-            "position": ["scores", *(key for key in ("c2p", "p2c") if key in result)],
-            "vectors": ["distance"],
-            "relative_k": ["vectors"],
-            "relative_q": ["vectors"],
-            "c2p": ["q", "relative_k"],
-            "p2c": ["k", "relative_q"],
+            "position": ["scores"],
             "cap": ["scores"],
             "mask": [next(key for key in ("position", "cap", "scores") if key in result)],
             "shift": ["mask"],

@@ -23,8 +23,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "t5": ("encoder-decoder", tiny.T5),
     "t5-decoder-only": ("decoder-only", {**tiny.T5, "norm_order": "post", "bias": True}),
     "t5-encoder-only": ("encoder-only", {**tiny.T5, "n_kv_heads": 1}),
-    "umt5": ("encoder-decoder", {**tiny.T5, "relative_in_layers": True}),
-    "umt5-decoder-only": ("decoder-only", {**tiny.T5, "relative_in_layers": True}),
     "qwen2": ("decoder-only", {**tiny.LLAMA, "attention_bias": "qkv"}),
     "qwen3": ("decoder-only", tiny.QWEN3),
     "qwen3-encoder-decoder": ("encoder-decoder", {**tiny.QWEN3, "attention_bias": "all"}),
@@ -64,23 +62,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no-residual": ("encoder-decoder", dict(norm_order="post", residual="none")),
     "no-residual-pre": ("decoder-only", dict(norm_order="pre", final_norm=True, residual="none", residual_scale=0.5)),
     "bare": ("decoder-only", dict(norm_order="none", residual="none")),
-    "norm-after-decoder": ("encoder-decoder", dict(norm_order="pre", final_norm=True, final_norm_stack="decoder")),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
     "mpnet": (
         "encoder-only",
         {**tiny.BERT, "norm_order": "post", "relative_bias": True, "relative_buckets": 8, "relative_max_distance": 8},
-    ),
-    "modernbert": ("encoder-only", tiny.MODERNBERT),
-    "deberta": ("encoder-only", {**tiny.DEBERTA, "norm_order": "post"}),
-    "deberta-c2p": ("encoder-only", {**tiny.DEBERTA, "norm_order": "post", "disentangled": "c2p", "bias": False}),
-    "deberta-p2c": (
-        "encoder-only",
-        {**tiny.DEBERTA_V3, "norm_order": "pre", "disentangled": "p2c", "attention_scale": None},
-    ),
-    "deberta-v3": (
-        "encoder-only",
-        {**tiny.DEBERTA_V3, "norm_order": "post", "embedding_dim": 6, "embedding_projection": "sum"},
     ),
     "albert": ("encoder-only", {**tiny.ALBERT, "norm_order": "post"}),
     "opt-350m": ("decoder-only", {**tiny.OPT, "norm_order": "post"}),
@@ -96,7 +82,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
-    "blenderbot-small": ("encoder-decoder", {**tiny.BLENDERBOT_SMALL, "norm_order": "post"}),
     "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),
 }
 """Name -> architecture and options of `tiny.checkpoint`; a test adds what only it looks at."""

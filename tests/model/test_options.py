@@ -18,7 +18,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "olmo2": tiny.OLMO2,
     "gemma2": tiny.GEMMA2,
     "granite": tiny.GRANITE,
-    "umt5": {**tiny.T5, "relative_in_layers": True, "norm_order": "post"},
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "yarn": tiny.YARN,

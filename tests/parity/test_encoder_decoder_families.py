@@ -33,7 +33,6 @@ KINDS = {
     "mvp": "Mvp",
     "pegasus": "Pegasus",
     "blenderbot": "Blenderbot",
-    "blenderbot-small": "BlenderbotSmall",
     "m2m_100": "M2M100",
 }
 LM = "ForConditionalGeneration"

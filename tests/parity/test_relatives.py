@@ -2,7 +2,6 @@
 
 import json
 import random
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,28 +48,6 @@ def test_mt5(tmp_path: Path) -> None:
     config = opened.model.config
     assert (config.feedforward, config.activation, config.logit_scale) == ("gated", "gelu_tanh", 1.0)
     assert config.start_ids == (0,)
-
-
-umt5 = partial(mt5, model="UMT5ForConditionalGeneration")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{}, dict(feed_forward_proj="relu", num_decoder_layers=1), dict(feed_forward_proj="gated-silu")],
-    ids=str,
-)
-def test_umt5(changes: dict[str, Any], tmp_path: Path) -> None:
-    """A table in every layer; the last row is always scaled, also before a head of its own."""
-    folder = umt5(tmp_path, **changes)
-    opened = opened_and_same(folder, "UMT5ForConditionalGeneration")
-    config = opened.model.config
-    assert (config.relative_in_layers, config.tied_unembedding, config.logit_scale) == (True, True, 0.25)
-    assert not torch.equal(opened.model.encoder.table_of(0), opened.model.encoder.table_of(1))
-    weights = folders.tensors(folder)
-    noise = torch.randn(weights["shared.weight"].shape, generator=torch.Generator().manual_seed(9))
-    folders.save_tensors(folder, {**weights, "lm_head.weight": noise / 4})
-    untied = opened_and_same(folder, "UMT5ForConditionalGeneration").model.config
-    assert (untied.tied_unembedding, untied.logit_scale) == (False, 0.25)
 
 
 def test_mt5_as_it_is_published(tmp_path: Path) -> None:

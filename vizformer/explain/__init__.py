@@ -1,7 +1,7 @@
 """A trace to the arithmetic behind it, step by step, each step proved.
 
-a head and a query    attention, softmax_steps, rope_steps, position_bias_steps, disentangled_steps, qk_norms, mixing;
-                      position_terms, rope and disentangled_terms recompute what positions do
+a head and a query    attention, softmax_steps, rope_steps, position_bias_steps, qk_norms, mixing;
+                      position_terms and rope recompute what positions do
 a whole layer         layer, layer_projections, attention_layer, feedforward_layer, sublayer;
                       block_rows, norm_rows and feedforward_rows: one row on its way through it
 the prediction        mlm_head, loss_parts, adam_numbers

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from vizformer.explain import disentangled_steps, latex, soft_cap
+from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, softmax, stored
-from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
@@ -28,7 +27,7 @@ def attention_sublayer(
     site: str,
     source: str | None,
     angles: ndarray | None = None,
-    distances: Slopes | Buckets | DistanceTerms | None = None,
+    distances: Slopes | Buckets | None = None,
     slowed: Slowing | None = None,
     theta: float = 10_000.0,
 ) -> Iterator[Step]:
@@ -73,16 +72,11 @@ def attention_sublayer(
             meaning=N_("the keys, one for each query head"),
         )
     own = attention.own_scale
-    terms = terms_under_root(distances, own, d_head)
-    root = f"{terms * d_head}" if terms > 1 else f"{d_head}"
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
     cap = record.scoring.cap
     capped = record.scoring.bent(scores)
-    if isinstance(distances, DistanceTerms):
-        placed = capped + disentangled_steps.added(at, distances, site, qh, kh)
-    else:
-        placed = capped if distances is None else capped + distances.bias(relative_positions(n_q))
+    placed = capped if distances is None else capped + distances.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
     weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
@@ -96,37 +90,25 @@ def attention_sublayer(
         N_("Scores: every query with every key"),
         N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head)
         if own is None
-        else N_(
-            "In each head, {n_q} × {n_k} dot products, divided by √({n} · {d_head}): each score has {n} terms in this model.",
-            n_q=n_q,
-            n_k=n_k,
-            n=terms,
-            d_head=d_head,
-        )
-        if terms
         else N_("In each head, {n_q} × {n_k} dot products. {scale}", n_q=n_q, n_k=n_k, scale=own_scale_text(own)),
         r"S = \frac{Q K^\top}{\sqrt{d_\mathrm{head}}}"
         if own is None
-        else rf"S = \frac{{Q K^\top}}{{\sqrt{{{terms}\,d_\mathrm{{head}}}}}}"
-        if terms
         else r"S = c\,Q K^\top"
         if own != 1
         else r"S = Q K^\top",
         (
-            rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{root}}}}} = "
-            if terms
-            else rf"S_{{0,0}} = {latex.number(own or 1.0)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
+            rf"S_{{0,0}} = \frac{{{latex.sum_of_products(qh[0, 0], kh[0, 0])}}}{{\sqrt{{{d_head}}}}} = "
+            if own is None
+            else rf"S_{{0,0}} = {latex.number(own)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
         )
         + latex.number(scores[0, 0, 0]),
         "S",
         scores,
-        f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({root})" if terms else f"* {own!r}"),
+        f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({d_head})" if own is None else f"* {own!r}"),
     )
     if cap is not None:
         yield _cap_step(at, cap, scores, capped, through_z)
-    if isinstance(distances, DistanceTerms):
-        yield from disentangled_steps.layer_steps(at, distances, site, qh, kh, capped, placed, through_z)
-    elif distances is not None:
+    if distances is not None:
         yield layer_step(at, distances, capped, placed, through_z)
     tilde = r"\tilde " if distances is not None else "" if cap is None else r"\hat "
     blocked = np.isneginf(masked)

@@ -32,11 +32,6 @@ def functions(config: ModelConfig) -> list[str]:
         "",
         "",
         "def norm(x, name):",
-        *(
-            ['    if name + ".weight" not in w:  # one sublayer has no norm', "        return x"]
-            if not config.first_norm
-            else []
-        ),
         "    return " + _NORMS[config.norm].format(eps=config.norm_eps, one="1 + " if config.norm_offset else ""),
         "",
         *_attention(config),

@@ -27,7 +27,6 @@ _WITHOUT_EFFECT = frozenset(
         *(
             "dropout",
             "final_norm",
-            "final_norm_stack",
             *PredictionOptions.__annotations__,
             *MarkOptions.__annotations__,
         ),
@@ -72,9 +71,7 @@ def in_torch(config: ModelConfig, ids: Ids, site: str, head: int, file: str, *, 
     read = run(asked, stack, ids[stack], int(layer) + 1, segments=segments if stack == "encoder" or not both else ())
     if both and (stack == "decoder"):
         layers = asked.n_encoder_layers
-        lines += [
-            *run(asked, "encoder", ids["encoder"], layers, segments=segments, final=asked.ends_with_norm("encoder"))
-        ]
+        lines += [*run(asked, "encoder", ids["encoder"], layers, segments=segments, final=asked.final_norm)]
         lines += ["memory = x"]
     lines += [
         *read,

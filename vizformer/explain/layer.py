@@ -15,7 +15,6 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
-from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.mlm_head import mlm_head_steps, projection_step
 from vizformer.explain.position_terms import position_bias
@@ -48,7 +47,7 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
     middle = f"{layer}.{'mid' if block.cross_attention is None else 'mid_self'}"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
     turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
-    distances = position_bias(model, stack, int(number)) or distance_terms(model, stack, int(number), len(at.x))
+    distances = position_bias(model, stack)
     steps += attention_sublayer(
         at,
         block.self_attention,

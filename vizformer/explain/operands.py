@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import Slowing, angles, slowing, turn
@@ -35,9 +34,7 @@ class Operands:
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
     slowed: Slowing | None = None  # what is done to the rotation for longer texts
     theta: float = 10_000.0  # the base of the angles
-    distances: Slopes | Buckets | DistanceTerms | None = (
-        None  # what tells the scores how far keys are; None where nothing does
-    )
+    distances: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
 
     @property
     def dtype(self) -> torch.dtype:
@@ -222,10 +219,6 @@ class Operands:
         """The scores with the position bias, where there is one."""
         if self.distances is None:
             return self.capped
-        if isinstance(self.distances, DistanceTerms):
-            if self.is_half and self.record.position_bias is not None:  # on from what the model wrote
-                return self.capped + float64(self.record.position_bias[self.head, self.query])
-            return self.capped + self.distances.row(self.q, self.k, self.head, self.query) * self.record.scale
         bias: ndarray = self.distances.bias(np.arange(self.n_k) - self.query)[self.head]
         return self.capped + bias
 
@@ -334,9 +327,7 @@ def gather(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query:
     turned = config.turns(layer) and not found.is_cross
     turns = angles(config, n_q, layer) if turned else None
     model, stack = checkpoint.model, site.partition(".")[0]
-    distances: Slopes | Buckets | DistanceTerms | None = None
-    if not found.is_cross:
-        distances = position_bias(model, stack, layer) or distance_terms(model, stack, layer, n_q)
+    distances = None if found.is_cross else position_bias(model, stack)
     slowed = slowing(config, layer) if turned else None
     theta = config.theta(layer)
     return Operands(trace, found, record, head, query, turns, slowed, theta, distances)

@@ -6,7 +6,6 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.operands import Operands
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
 from vizformer.explain.step import Maker, Operand, Proof, Step
@@ -18,7 +17,7 @@ TITLE = N_("Add the position bias")
 
 def query_steps(o: Operands, step: Maker) -> list[Step]:
     """For one head and query; nothing where positions are told in another way."""
-    if o.distances is None or isinstance(o.distances, DistanceTerms):
+    if o.distances is None:
         return []
     h, i, j = o.head, o.query, o.focus
     relative = np.arange(o.n_k) - i
@@ -119,19 +118,18 @@ def _slope_text(n_heads: int) -> Message:
 
 
 def _bucket_text(distances: Buckets) -> Message:
-    layers = N_("others in every layer") if distances.in_layers else N_("the same in all layers")
-    values = dict(single=distances.single, per_side=distances.per_side, furthest=distances.max_distance, layers=layers)
+    values = dict(single=distances.single, per_side=distances.per_side, furthest=distances.max_distance)
     if distances.both_sides:
         return N_(
             "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket "
-            "of distances, {layers}. Distances below {single} have a bucket each, longer ones share ever "
+            "of distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever "
             "wider ones, and all from {furthest} on the last: {per_side} buckets for the keys before the query (and "
             "itself), as many for those after it.",
             **values,
         )
     return N_(
         "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket of "
-        "distances, {layers}. Distances below {single} have a bucket each, longer ones share ever wider "
+        "distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever wider "
         "ones, and all from {furthest} on the last of the {per_side}. Keys after the query count as distance 0: the mask "
         "hides them anyway.",
         **values,

@@ -27,12 +27,11 @@ class Slopes:
 class Buckets:
     """T5: table[bucket(j - i), h]."""
 
-    # the learned numbers of the stack, or of the layer, a row per bucket and a column per head
+    # the learned numbers of the stack, a row per bucket and a column per head
     table: Float[ndarray, "buckets n_heads"]
     max_distance: int  # the last bucket serves every distance from here on
     both_sides: bool  # whether the stack looks both ways (an encoder)
     stack: str  # "encoder" or "decoder", whose table it is
-    in_layers: bool = False  # whether every layer has a table of its own
 
     @property
     def per_side(self) -> int:
@@ -58,8 +57,8 @@ class Buckets:
         return np.moveaxis(self.table[self.rows(relative)], -1, 0)
 
 
-def position_bias(model: Transformer, stack: str, layer: int = 0) -> Slopes | Buckets | None:
-    """How the self-attention of a layer is told distances; None where positions come in another way."""
+def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
+    """How the self-attention of a stack is told distances; None where positions come in another way."""
     config = model.config
     if config.positions == "alibi":
         slopes = np.array([slope(head, config.n_heads) for head in range(config.n_heads)])
@@ -67,13 +66,8 @@ def position_bias(model: Transformer, stack: str, layer: int = 0) -> Slopes | Bu
     module = model.encoder if stack == "encoder" else model.decoder
     if module is None or not config.has_relative_bias:
         return None
-    return Buckets(
-        float64(module.table_of(layer)),
-        config.relative_max_distance,
-        stack == "encoder",
-        stack,
-        config.relative_in_layers,
-    )
+    assert module.relative_bias is not None
+    return Buckets(float64(module.relative_bias.weight), config.relative_max_distance, stack == "encoder", stack)
 
 
 def slope(head: int, n_heads: int) -> float:

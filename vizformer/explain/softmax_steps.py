@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from vizformer.explain import disentangled_steps, latex, position_bias_steps, soft_cap
-from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
+from vizformer.explain import latex, position_bias_steps, soft_cap
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused
 from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
@@ -35,8 +34,6 @@ def weight_steps(o: Operands) -> list[Step]:
         ("s" if o.record.scoring.cap is None else r"\hat s", N_("the scores"))
         if o.distances is None
         else (r"\tilde s", N_("the scores with the position bias"))
-        if not isinstance(o.distances, DistanceTerms)
-        else (r"\tilde s", N_("the scores with all their terms"))
     )
     scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
@@ -61,7 +58,6 @@ def weight_steps(o: Operands) -> list[Step]:
         _scale_step(o, step, dots),
         *_cap_step(o, step),
         *position_bias_steps.query_steps(o, step),
-        *(disentangled_steps.query_steps(o, o.distances, step) if isinstance(o.distances, DistanceTerms) else []),
         step(
             "mask",
             N_("Add the mask"),
@@ -137,18 +133,14 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
     scaled = edit is None or site not in edit.unscaled
     temperature = 1.0 if edit is None else edit.temperatures.get(site, 1.0)
     own = o.site.attention.own_scale if scaled else None
-    terms = terms_under_root(o.distances, own, o.d_head) if scaled else 0
-    divided = terms > 0
-    factor = own if own not in (None, 1) and not divided else None
-    several = rf"{terms} \cdot " if terms > 1 else ""
-    divisors = ([rf"\sqrt{{{several}{o.d_head}}}"] if divided else []) + (
-        [f"{temperature:g}"] if temperature != 1 else []
-    )
+    divided = scaled and own is None
+    factor = own if own != 1 else None
+    divisors = ([rf"\sqrt{{{o.d_head}}}"] if divided else []) + ([f"{temperature:g}"] if temperature != 1 else [])
     product = "dots" if factor is None else f"dots * {factor!r}"
     code = " / ".join(
         [
             product,
-            *([f"math.sqrt({terms * o.d_head})"] if divided else []),
+            *([f"math.sqrt({o.d_head})"] if divided else []),
             *([f"{temperature!r}"] if temperature != 1 else []),
         ]
     )
@@ -159,8 +151,6 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
             d_head=o.d_head,
             root=f"{np.sqrt(o.d_head):.4g}",
         )
-        if terms == 1
-        else several_terms_text(terms, o.d_head)
         if divided
         else own_scale_text(own)
         if own is not None
@@ -171,15 +161,11 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
     quotient = rf"\frac{{{number}}}{{{under}}}" if divisors else number
     return step(
         "scores",
-        N_("Divide by √d_head")
-        if own is None
-        else N_("Divide by √({n} · d_head)", n=terms)
-        if divided
-        else N_("Scores without √d_head"),
+        N_("Divide by √d_head") if own is None else N_("Scores without √d_head"),
         text,
         (
-            rf"s_{{ij}} = \frac{{q_i \cdot k_j}}{{\sqrt{{{several}d_\mathrm{{head}}}}}}"
-            if own is None or divided
+            r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}"
+            if own is None
             else r"s_{ij} = q_i \cdot k_j" + ("" if factor is None else r" \cdot c")
         )
         + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
@@ -216,17 +202,6 @@ def own_scale_text(scale: float) -> Message:
     if scale == 1:
         return N_("This model does not divide by √d_head: it was trained with the dot products as they are.")
     return N_("This model multiplies by {scale} where others divide by √d_head.", scale=f"{scale:.6g}")
-
-
-def several_terms_text(n: int, d_head: int) -> Message:
-    """What is said of scores that have further terms (`vizformer.explain.disentangled_terms`)."""
-    return N_(
-        "Each score has {n} terms in this model, with d_head = {d_head} products in each: all are divided by "
-        "√({n} · {d_head}) = {root}, so that their sum does not grow with them. This is the first, content with content.",
-        n=n,
-        d_head=d_head,
-        root=f"{np.sqrt(n * d_head):.4g}",
-    )
 
 
 def _mask_text(o: Operands) -> Message:

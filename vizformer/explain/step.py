@@ -34,7 +34,7 @@ TOLERANCE = 1e-5
 ROUNDINGS = 4  # of half precision: units in the last place
 
 
-Axis = Literal["features", "queries", "keys", "heads", "candidates", "distances"]
+Axis = Literal["features", "queries", "keys", "heads", "candidates"]
 """What is counted along an axis: entries of a vector, query or key positions, heads, candidates for the next token,
 distances between tokens."""
 

@@ -1,6 +1,6 @@
 """The Transformer and the trace of its forward pass.
 
-the network    embedding, positions (fixed_positions), norms, attention, mixing, disentangled_attention, feedforward,
+the network    embedding, positions (fixed_positions), norms, attention, mixing, feedforward,
                block, mlm_head, transformer, initialisation; streamed_layers, which stay in their file
 masks          masks, self_masks, sparse_masks, mask_recipe
 beside x       forward_pass, input_check, cache; records, trace and trace_file; edit and patch, numbers set in a forward

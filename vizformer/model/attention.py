@@ -1,12 +1,9 @@
 """Multi-head attention: softmax(q k^T / sqrt(d_head) + position bias + mask) v, in every head at once."""
 
-from dataclasses import replace
-
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
-from vizformer.model.disentangled_attention import Distances, RelativeProjections, distance_scores
 from vizformer.model.forward_pass import AttentionCall
 from vizformer.model.mixing import Scoring, mix
 from vizformer.model.norms import Norm, norm
@@ -20,9 +17,7 @@ class Attention(nn.Module):
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
-    they are turned; attention_scale stands in the place of 1 / sqrt(d_head); the scores
-    are bent by a soft cap; and what is added to the scores compares contents with distances
-    (`vizformer.model.disentangled_attention`).
+    they are turned; attention_scale stands in the place of 1 / sqrt(d_head); the scores are bent by a soft cap.
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -41,9 +36,6 @@ class Attention(nn.Module):
         q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
         self.q_norm = norm(config, q_width) if config.qk_norm else None
         self.k_norm = norm(config, k_width) if config.qk_norm else None
-        self.has_c2p, self.has_p2c = config.has_c2p, config.has_p2c
-        own = config.disentangled != "none" and not config.disentangled_shared
-        self.relative = RelativeProjections(config) if own else None
 
     def forward(
         self, x: Float[Tensor, "b n_q d_model"], source: Float[Tensor, "b n_k d_model"], call: AttentionCall
@@ -52,26 +44,11 @@ class Attention(nn.Module):
         q = self.queries(x, call)  # [b, n_heads, n_q, d_head]
         k, v = call.cached() or self.keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
         q, k, v, mask, scoring = call.edited(q, k, v, self.scoring)
-        if call.distances is not None:
-            keys, queries = self.of_distances(call.distances)  # [n_heads, n_rows, d_head]
-            added = distance_scores(q, k, keys, queries, call.distances.rows, scoring.scale)  # [b, n_heads, n_q, n_k]
-            call = replace(call, position_bias=added)
         z = mix(q, k, v, call.bias(mask, q.dtype), scoring)  # [b, n_heads, n_q, d_head]
         call.record(q, k, v, mask, scoring)
         z = call.heads(z, v)
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out
-
-    def of_distances(
-        self, distances: Distances
-    ) -> tuple[Float[Tensor, "n_heads n_rows d_head"] | None, Float[Tensor, "n_heads n_rows d_head"] | None]:
-        """The keys and queries of the vectors of distances; None where the scores have no such term."""
-        W_K = self.W_K if self.relative is None else self.relative.W_K
-        W_Q = self.W_Q if self.relative is None else self.relative.W_Q
-        x = distances.vectors[None]  # [1, n_rows, d_model]
-        keys = self._heads(W_K(x))[0] if self.has_c2p and W_K is not None else None  # [n_heads, n_rows, d_head]
-        queries = self._heads(W_Q(x))[0] if self.has_p2c and W_Q is not None else None
-        return keys, queries
 
     def queries(self, x: Float[Tensor, "b n d_model"], call: AttentionCall) -> Float[Tensor, "b n_heads n d_head"]:
         """Those of `x`, normalised and turned where the model does so."""

@@ -1,18 +1,14 @@
 """One layer of a stack, and the stack."""
 
-from dataclasses import replace
-
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
-from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.embedding import embedding_table
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.norms import Around, Norm, norm
-from vizformer.model.positions import bucket_bias
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
 
@@ -35,16 +31,14 @@ class Block(nn.Module):
         windowed: bool = False,
         turned: bool = True,
         local: bool = False,
-        first: bool = False,
     ) -> None:
-        """What this layer has, and whether it is the `first`."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
         self.self_attention = Attention(config)
         normed = config.norm_order != "none"
-        self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
+        self.self_norm = norm(config) if normed else None
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
         self.feedforward = FeedForward(config)
@@ -53,8 +47,6 @@ class Block(nn.Module):
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
         self.feedforward_output_norm = norm(config) if twice else None
-        tables = config.relative_in_layers  # UMT5's
-        self.relative_bias = embedding_table(config.relative_buckets, config.n_heads) if tables else None
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
@@ -87,10 +79,7 @@ class Block(nn.Module):
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
-        call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
-        if self.relative_bias is None or run.buckets is None:
-            return call
-        return replace(call, position_bias=bucket_bias(self.relative_bias.weight, run.buckets))
+        return run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
 
     def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
         """x with what a sublayer brings, y, or y in its place."""
@@ -130,15 +119,13 @@ class Stack(nn.Module):
                 layer in config.windowed_layers,
                 config.turns(layer),
                 config.turns_locally(layer),
-                layer == 0,
             )
             for layer in range(n_layers)
         )
-        self.final_norm = norm(config) if config.ends_with_norm(name) else None
+        self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
-        if config.has_relative_bias and not config.relative_in_layers:
+        if config.has_relative_bias:
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
-        self.distances = RelativeTable(config) if config.disentangled != "none" else None  # DeBERTa's, likewise
 
     def forward(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
@@ -153,9 +140,3 @@ class Stack(nn.Module):
     def end(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
         """What the stack ends with, from what has left its last layer."""
         return x if self.final_norm is None else self.final_norm(x)
-
-    def table_of(self, layer: int) -> Float[Tensor, "buckets n_heads"]:
-        """The numbers of a layer for distances, its own or those of the stack."""
-        module = self.layers[layer].relative_bias if self.relative_bias is None else self.relative_bias
-        assert isinstance(module, nn.Embedding)
-        return module.weight

@@ -7,11 +7,10 @@ model can serve many threads.
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from vizformer.model.cache import Cache
-from vizformer.model.disentangled_attention import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.mixing import Scoring
@@ -28,7 +27,6 @@ class AttentionCall:
         mask: who may look at whom; None where every query sees every key.
         rotation: turns the queries, and the keys that are computed here, by the positions of their tokens.
         position_bias: added to the scores, after they were scaled.
-        distances: the vectors of distances, where a layer makes its own position bias of them, of q and of k.
         is_cross: whether the keys and values are those of the encoder's memory, which does not change.
     """
 
@@ -36,7 +34,6 @@ class AttentionCall:
     mask: Mask | None = None
     rotation: Rotation | None = None
     position_bias: Float[Tensor, "b n_heads n_q n_k"] | None = None
-    distances: Distances | None = None
     trace: Trace | None = None
     edit: Edit | None = None
     cache: Cache | None = None
@@ -95,8 +92,6 @@ class ForwardPass:
         rotation: of self-attention, for positions that turn queries and keys.
         local_rotation: takes its place in the layers that turn by another base.
         position_bias: of self-attention, for positions that are told to the scores, in all layers alike.
-        buckets: of the distances between queries and keys, where every layer has its own numbers for them.
-        distances: of self-attention, for scores that compare contents with distances.
         memory: the encoder's output, which cross-attention looks at.
         memory_mask: which of its positions may be seen.
         trace: where the numbers are recorded.
@@ -109,8 +104,6 @@ class ForwardPass:
     rotation: Rotation | None = None
     local_rotation: Rotation | None = None
     position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None
-    buckets: Int[Tensor, "n n_all"] | None = None
-    distances: Distances | None = None
     memory: Float[Tensor, "b n_memory d_model"] | None = None
     memory_mask: Mask | None = None
     trace: Trace | None = None
@@ -122,9 +115,7 @@ class ForwardPass:
         mask = self.windowed if windowed else self.mask
         rotation = None if not turned else self.local_rotation if local else self.rotation
         site = f"{layer}.self"
-        return AttentionCall(
-            site, mask, rotation, self.position_bias, self.distances, self.trace, self.edit, self.cache
-        )
+        return AttentionCall(site, mask, rotation, self.position_bias, self.trace, self.edit, self.cache)
 
     def cross_attention(self, layer: str) -> AttentionCall:
         """Its cross-attention, for which the positions of the two texts are no distance."""

@@ -191,11 +191,5 @@ def relative_bias(
     Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning" (T5), section 2.1.
     """
     relative = relative_positions(n_q, n_k, table.device)
-    return bucket_bias(table, relative_buckets(relative, table.shape[0], max_distance, both_sides=both_sides))
-
-
-def bucket_bias(
-    table: Float[Tensor, "buckets n_heads"], rows: Int[Tensor, "n_q n_k"]
-) -> Float[Tensor, "1 n_heads n_q n_k"]:
-    """The numbers of every head in the row that belongs to each query and key."""
+    rows = relative_buckets(relative, table.shape[0], max_distance, both_sides=both_sides)
     return F.embedding(rows, table).permute(2, 0, 1)[None].contiguous()  # [1, n_heads, n_q, n_k]

@@ -26,7 +26,7 @@ class AttentionRecord:
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
         scoring: what becomes of q k^T before anything is added to it.
-        position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
+        position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as of the `Trace`.
         sinks: one more score of each row, [n_heads, n_q or 1], whose share of 1 goes to no key; None: there is none.

@@ -13,7 +13,6 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
-from vizformer.model.disentangled_attention import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
 from vizformer.model.fixed_positions import position_tables
@@ -24,7 +23,7 @@ from vizformer.model.masks import padding_mask
 from vizformer.model.mixing import soft_cap
 from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norms import norm
-from vizformer.model.positions import Rotation, alibi_bias, relative_bias, relative_buckets, relative_positions
+from vizformer.model.positions import Rotation, alibi_bias, relative_bias
 from vizformer.model.self_masks import decoder_masks, encoder_masks
 from vizformer.model.streamed_layers import StreamedLayers
 from vizformer.model.trace import Trace
@@ -204,12 +203,11 @@ class Transformer(nn.Module):
         stack: Literal["encoder", "decoder"] = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
         """What a stack reads, from rows of the table of embeddings (or others in their place); as in `embed`."""
-        if (factor := self.config.factor_of(stack)) != 1:
+        if (factor := self.config.embedding_factor) != 1:
             x = x * factor
         x = self.token_rows(x)
-        added, late = self.positions(first + x.shape[1], stack), self.config.decoder_positions_after_norm
-        late = late and stack == "decoder"
-        if added is not None and not late:
+        added = self.positions(first + x.shape[1], stack)
+        if added is not None:
             x = x + added[first:].to(x.dtype)
         if self.segment_embedding is not None:
             given = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device) if segments is None else segments
@@ -221,8 +219,6 @@ class Transformer(nn.Module):
             x = self.decoder_embedding_norm(x)
         elif self.embedding_norm is not None:
             x = self.embedding_norm(x)
-        if added is not None and late:
-            x = x + added[first:].to(x.dtype)
         if wider is not None and projected == "normed_sum":
             x = wider(x)
         out: Tensor = self.dropout(x)
@@ -299,8 +295,7 @@ class Transformer(nn.Module):
             windowed,
             self.rotations(n, before),
             self.rotations(n, before, local=True),
-            *self._told(stack, n, before),
-            self.distances(stack, n),
+            self.position_bias(stack, n, before),
             memory,
             memory_mask,
             trace,
@@ -331,23 +326,10 @@ class Transformer(nn.Module):
             return Rotation(self.rope_local_cos, self.rope_local_sin)[first : first + n]
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
-    def _told(self, stack: Literal["encoder", "decoder"], n: int, first: int) -> tuple[Tensor | None, Tensor | None]:
-        """What is added to the scores of all layers, and the buckets of distances where each has its own numbers."""
-        if not self.config.relative_in_layers:
-            return self.position_bias(stack, n, first), None
-        return None, relative_buckets(
-            relative_positions(n, first + n, self.embedding.weight.device),
-            self.config.relative_buckets,
-            self.config.relative_max_distance,
-            both_sides=stack == "encoder",
-        )
-
     def position_bias(
-        self, stack: Literal["encoder", "decoder"], n: int, first: int = 0, layer: int = 0
+        self, stack: Literal["encoder", "decoder"], n: int, first: int = 0
     ) -> Float[Tensor, "1 n_heads n n_k"] | None:
-        """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1.
-
-        It is the same in all layers, whichever `layer` is asked for, but for models with relative_in_layers.
+        """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1, the same in all layers.
 
         None where distances are not told to the scores ("alibi", "relative" and relative_bias do), and in cross-attention
         always.
@@ -361,13 +343,8 @@ class Transformer(nn.Module):
         if module is None:
             raise TraceError(N_("This model has no encoder.") if both_sides else N_("This model has no decoder."))
         furthest = self.config.relative_max_distance
-        return relative_bias(module.table_of(layer), n, first + n, furthest, both_sides=both_sides)
-
-    def distances(self, stack: Literal["encoder", "decoder"], n: int) -> Distances | None:
-        """The vectors of the distances between `n` tokens; None where no score compares anything with them."""
-        module = self.encoder if stack == "encoder" else self.decoder
-        found: Distances | None = None if module is None or module.distances is None else module.distances(n)
-        return found
+        assert module.relative_bias is not None
+        return relative_bias(module.relative_bias.weight, n, first + n, furthest, both_sides=both_sides)
 
     def materialise_buffers(self) -> None:
         """Computes what is not saved with the weights, after a model was built without memory (on "meta").

@@ -82,35 +82,8 @@ class Options(
                 "it out",
                 value=self.score_cap,
             )
-        if self.disentangled != "none" and (
-            self.architecture != "encoder-only"
-            or self.positions not in ("learned", "none")
-            or self.relative_bias
-            or self.qk_norm
-            or self.score_cap is not None
-            or self.kv_heads != self.n_heads
-        ):
-            yield N_(
-                "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many "
-                "key/value heads as query heads, and neither qk_norm, score_cap nor relative_bias; take 'none'",
-                value=self.disentangled,
-            )
         if self.relative_bias and (self.architecture != "encoder-only" or self.positions != "learned"):
             yield N_("relative_bias=True: only an encoder alone has it, with positions='learned'; leave it out")
-        if not self.first_norm and not (
-            self.norm_order == "pre" and self.embedding_norm and self.residual != "parallel" and one_stack
-        ):
-            yield N_(
-                "first_norm=False: only one stack alone with norm_order='pre', embedding_norm=True and "
-                "residual='sequential' can do without it; take True"
-            )
-        if self.decoder_positions_after_norm and not (
-            self.stack_inputs == "own" and self.embedding_norm and self.positions == "learned"
-        ):
-            yield N_(
-                "decoder_positions_after_norm=True: this is an option of positions='learned', stack_inputs='own' and "
-                "embedding_norm=True, leave it out"
-            )
         summed = self.embedding_projection != "tokens"
         if self.embedding_dim is not None and (
             not one_stack or (summed and (not self.embedding_norm or self.positions == "sinusoidal"))

@@ -22,7 +22,7 @@ class AttentionOptions(CommonOptions):
             (Gemma 2); None: they are not.
         sliding_window: how many keys a query of self-attention sees, the latest ones, itself included (Child et al.
             2019, "Sparse Transformers"; Jiang et al. 2023, "Mistral 7B", section 2); an encoder's sees as many to either
-            side, itself included in both (Beltagy et al. 2020, "Longformer"; ModernBERT); None: all but the future.
+            side, itself included in both (Beltagy et al. 2020, "Longformer"); None: all but the future.
         sliding_layers: the layers in which the window holds, counted from 0, in order; None: all (Qwen2 has it in the
             last ones only, others in every second one).
         qk_norm: every query and key goes through a norm over its d_head numbers, one for the queries and one for the

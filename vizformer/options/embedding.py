@@ -26,8 +26,6 @@ class EmbeddingOptions(CommonOptions):
             the others, as wide as d_model, are added (Zhang et al. 2022, "OPT", the model of 350 million parameters).
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             "own" (BART); that of the token embeddings is shared always.
-        decoder_positions_after_norm: the positions of the decoder are added to its embeddings after the norm of these, not
-            before it, and the embeddings are not scaled there (Blenderbot Small).
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
         embedding_scale: a factor of the token embeddings beside that (Granite).
     """
@@ -36,7 +34,6 @@ class EmbeddingOptions(CommonOptions):
     embedding_norm: bool = False
     embedding_projection: ProjectedRows = "normed_sum"
     stack_inputs: StackInputs = "shared"
-    decoder_positions_after_norm: bool = False
     scaled_embedding: bool = False
     embedding_scale: Positive = 1.0
 
@@ -54,10 +51,6 @@ class EmbeddingOptions(CommonOptions):
     def embedding_factor(self) -> float:
         """What the token embeddings are multiplied by: sqrt(d_model) or 1, times embedding_scale."""
         return (math.sqrt(self.d_model) if self.scaled_embedding else 1.0) * self.embedding_scale
-
-    def factor_of(self, stack: str) -> float:
-        """The same of one stack: a decoder whose embeddings are normalised first takes them as they are."""
-        return 1.0 if stack == "decoder" and self.decoder_positions_after_norm else self.embedding_factor
 
     def rules(self) -> Iterator[Message]:
         if self.source_vocab_size is not None and self.architecture != "encoder-decoder":
@@ -79,8 +72,6 @@ class EmbeddingOptions(CommonOptions):
             yield N_("embeddings are multiplied by √d_model")
         if self.embedding_scale != 1:
             yield N_("embeddings are multiplied by {scale}", scale=f"{self.embedding_scale:g}")
-        if self.decoder_positions_after_norm:
-            yield N_("the decoder's positions are added after the norm of its embeddings")
         if self.stack_inputs == "own":
             yield N_("encoder and decoder have a position table and an embedding norm each")
         if self.embedding_projection == "tokens":

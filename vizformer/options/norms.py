@@ -10,7 +10,6 @@ from vizformer.options.kinds import Fraction, Positive
 
 NormOrder = Literal["post", "pre", "output", "sandwich", "none"]
 Norm = Literal["layer_norm", "rms_norm"]
-FinalNormStack = Literal["each", "encoder", "decoder"]
 Residual = Literal["sequential", "parallel", "none"]
 
 NORM_PLACES: dict[str, Message] = {
@@ -31,31 +30,22 @@ class NormOptions(CommonOptions):
             x + norm(f(x)) (OLMo 2); "sandwich" is x + norm'(f(norm(x))), with two norms for every sublayer (Ding et al.
             2021, "CogView"; Gemma 2, GLM-4); "none" is x + f(x), as toy models have it (Elhage et al. 2021, "A Mathematical
             Framework for Transformer Circuits").
-        first_norm: whether the attention of the first layer has a norm before it; False where that of the embeddings, just
-            before, makes it unnecessary (Warner et al. 2024, "ModernBERT", section 2.1.1).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
         norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
         residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX); or "none": what a sublayer brings takes the place of x.
         residual_scale: what every sublayer has found is multiplied by it before it is added (Granite).
         final_norm: one more norm after the last layer of each stack.
-        final_norm_stack: whether that is so of "each" stack, or of the "encoder" or the "decoder" alone.
         norm_eps: added to the variance (or mean square) inside the norm's root.
     """
 
     norm_order: NormOrder = "post"
-    first_norm: bool = True
     norm: Norm = "layer_norm"
     norm_offset: bool = False
     residual: Residual = "sequential"
     residual_scale: Positive = 1.0
     final_norm: bool = False
-    final_norm_stack: FinalNormStack = "each"
     norm_eps: Fraction = 1e-5
-
-    def ends_with_norm(self, stack: str) -> bool:
-        """Whether a norm comes after the last layer of this stack (beside that of its last sublayer)."""
-        return self.final_norm and self.final_norm_stack in ("each", stack)
 
     def rules(self) -> Iterator[Message]:
         if self.norm_offset and self.norm != "rms_norm":
@@ -67,18 +57,8 @@ class NormOptions(CommonOptions):
                 "residual='parallel': attention and feed-forward read the same input, which needs norm_order='pre' and "
                 "a model without cross-attention; otherwise take 'sequential'"
             )
-        if self.final_norm_stack != "each" and not (self.final_norm and self.architecture == "encoder-decoder"):
-            yield N_(
-                "final_norm_stack={value!r}: only an encoder-decoder with final_norm=True has it in one of its stacks; take "
-                "'each'",
-                value=self.final_norm_stack,
-            )
 
     def details(self) -> Iterator[Message]:
-        if not self.first_norm:
-            yield N_("the attention of the first layer has no norm before it")
-        if self.final_norm_stack != "each":
-            yield N_("of the two stacks one alone ends with a norm: {stack}", stack=self.final_norm_stack)
         if self.norm_offset:
             yield N_("norms scale by 1 + weight")
         if self.residual == "parallel":

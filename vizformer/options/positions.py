@@ -11,9 +11,6 @@ from vizformer.options.kinds import AboveOne, Count, Layers, Numbers, Positive, 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 Sinusoids = Literal["interleaved", "halves"]
 RopeScaling = Literal["none", "linear", "llama3", "yarn", "longrope"]
-Disentangled = Literal["none", "c2p", "p2c", "both"]
-
-MOST_DISTANCES = 2**20  # to either side; no text that is accepted has as many tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +45,9 @@ class PositionOptions(CommonOptions):
         rope_gain: what "yarn" and "longrope" multiply the turned numbers of queries and keys by.
         relative_bias: the scores get the learned numbers of "relative" beside the vectors of positions="learned" (Song et
             al. 2020, "MPNet").
-        relative_in_layers: "relative" has a table in every layer (Chung et al. 2023, "UniMax"); otherwise one in a stack.
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
-        disentangled: which terms the scores have beside q . k, where a learned vector stands for every distance between two
-            tokens: the content of the query with the distance ("c2p"), the content of the key with it ("p2c"), or "both"
-            (He et al. 2021, "DeBERTa", section 3.1); all are multiplied by attention_scale, 1 / sqrt(3 d_head) there.
-        disentangled_span: half the number of those vectors: one for each distance to either side, from here on the same.
-        disentangled_furthest: where half of them stand for single distances only, and the others for ever longer
-            stretches, the distance that the last one begins near (DeBERTa v2, v3); None: one for each distance.
-        disentangled_norm: whether they go through a norm.
-        disentangled_shared: whether W_K and W_Q of the contents make keys and queries of them too; otherwise every layer has
-            matrices of its own for it.
     """
 
     positions: Positions = "sinusoidal"
@@ -79,14 +66,8 @@ class PositionOptions(CommonOptions):
     rope_divisors: Numbers | None = None
     rope_gain: Positive = 1.0
     relative_bias: bool = False
-    relative_in_layers: bool = False
     relative_buckets: int = 32
     relative_max_distance: int = 128
-    disentangled: Disentangled = "none"
-    disentangled_span: int = 256
-    disentangled_furthest: int | None = None
-    disentangled_norm: bool = False
-    disentangled_shared: bool = False
 
     @property
     def turned_dims(self) -> int:
@@ -115,16 +96,6 @@ class PositionOptions(CommonOptions):
         """Whether a learned number for the bucket of their distance is added to the score of a query and a key."""
         return self.positions == "relative" or self.relative_bias
 
-    @property
-    def has_c2p(self) -> bool:
-        """Whether the scores compare the contents of queries with distances."""
-        return self.disentangled in ("c2p", "both")
-
-    @property
-    def has_p2c(self) -> bool:
-        """Whether they compare the contents of keys with distances."""
-        return self.disentangled in ("p2c", "both")
-
     def rules(self) -> Iterator[Message]:
         if self.positions == "sinusoidal" and self.d_model % 2:
             yield N_(
@@ -132,8 +103,6 @@ class PositionOptions(CommonOptions):
                 d_model=self.d_model,
             )
         yield from self._rules_of_rope()
-        if self.relative_in_layers and self.positions != "relative":
-            yield N_("relative_in_layers=True: only positions='relative' have tables, leave it out")
         if self.relative_buckets < 4 or self.relative_buckets % 2:
             yield N_("relative_buckets={value}: must be even and at least 4", value=self.relative_buckets)
         if self.relative_max_distance <= self.relative_buckets // 2:
@@ -142,7 +111,6 @@ class PositionOptions(CommonOptions):
                 value=self.relative_max_distance,
                 half=self.relative_buckets // 2,
             )
-        yield from self._rules_of_distances()
 
     def _rules_of_rope(self) -> Iterator[Message]:
         if self.positions == "rope" and self.n_heads >= 1 and self.rope_dims is None and self.d_head % 2:
@@ -199,26 +167,6 @@ class PositionOptions(CommonOptions):
                     last=self.depth - 1,
                 )
 
-    def _rules_of_distances(self) -> Iterator[Message]:
-        if self.disentangled == "none":
-            for name, usual in (
-                ("disentangled_furthest", None),
-                ("disentangled_norm", False),
-                ("disentangled_shared", False),
-            ):
-                if getattr(self, name) != usual:
-                    yield N_("{name} without disentangled: give both, or leave it out", name=name)
-        elif not 2 <= self.disentangled_span <= MOST_DISTANCES:
-            yield N_(
-                "disentangled_span={value}: must be from 2 to {most}", value=self.disentangled_span, most=MOST_DISTANCES
-            )
-        elif self.disentangled_furthest is not None and self.disentangled_furthest <= self.disentangled_span // 2 + 1:
-            yield N_(
-                "disentangled_furthest={value}: must be above half of disentangled_span plus 1, {half}",
-                value=self.disentangled_furthest,
-                half=self.disentangled_span // 2 + 1,
-            )
-
     def details(self) -> Iterator[Message]:
         if self.rope_dims is not None:
             yield N_("the first {n} of a head's {d_head} numbers are turned", n=self.rope_dims, d_head=self.d_head)
@@ -240,22 +188,10 @@ class PositionOptions(CommonOptions):
             )
         if self.rope_gain != 1:
             yield N_("the numbers that turn are multiplied by {gain}", gain=f"{self.rope_gain:.4g}")
-        if self.relative_in_layers:
-            yield N_("every layer has its own numbers for distances")
         if self.relative_bias:
             yield N_("scores get a learned number for the distance too, the same in all layers")
         if self.positions == "sinusoidal" and self.sinusoids == "halves":
             yield N_("all sines of the positions before all cosines")
-        if self.disentangled_furthest is not None:
-            yield N_(
-                "far distances share vectors: {n} to either side, up to {furthest} tokens away",
-                n=self.disentangled_span,
-                furthest=self.disentangled_furthest,
-            )
-        if self.disentangled_norm:
-            yield N_("the vectors of distances go through a norm")
-        if self.disentangled_shared:
-            yield N_("the matrices of queries and keys serve the vectors of distances too")
 
     def without_meaning(self) -> Iterator[str]:
         if self.positions != "sinusoidal":
@@ -264,7 +200,7 @@ class PositionOptions(CommonOptions):
             if name.startswith("rope_") and self.positions != "rope":
                 yield name
         if not self.has_relative_bias:
-            yield from ("relative_buckets", "relative_max_distance", "relative_in_layers")
+            yield from ("relative_buckets", "relative_max_distance")
         if self.rope_scaling == "none":
             yield from (
                 "rope_factor",
@@ -273,5 +209,3 @@ class PositionOptions(CommonOptions):
                 "rope_trained_positions",
                 "rope_whole_pairs",
             )
-        if self.disentangled == "none":
-            yield "disentangled_span"

@@ -121,7 +121,7 @@ class Backward:
         tokens = self.trace.tokens[stack]
         ids = torch.tensor([token.id for token in tokens[self.rows]])
         own = float64(model.token_rows(model.token_table(stack).weight[ids]))
-        summed: dict[Part, Rows] = {"token": own * config.factor_of(stack)}
+        summed: dict[Part, Rows] = {"token": own * config.embedding_factor}
         added = model.positions(self.rows.stop, stack)
         if added is not None:
             summed["position"] = float64(added[self.rows])
@@ -129,9 +129,6 @@ class Backward:
             segments = self.checkpoint.segments(tokens)
             numbers = torch.zeros_like(ids) if segments is None else segments[0, self.rows].cpu()
             summed["segment"] = float64(model.segment_embedding.weight[numbers])
-        late: Rows | None = None  # positions that are added after the norm
-        if config.decoder_positions_after_norm and stack == "decoder":
-            late = summed.pop("position")
         x: Rows = np.sum(list(summed.values()), axis=0)
         projection, projected = model.embedding_projection, config.embedding_projection
         if projection is not None and projected == "sum":
@@ -140,15 +137,11 @@ class Backward:
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
         entering: Rows = x if norm is None else normalise(x, norm)
-        entering = entering if late is None else entering + late
         if projection is not None and projected == "normed_sum":
             self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
             self.through_projection(projection)
         else:
             self.set_by_hand(f"{stack}.0.pre", entering)
-        if late is not None:
-            self.squares += float(((self.g * late) ** 2).sum())
-            self.add("position", "embedding", self.g * late)
         if norm is not None:
             self.through(norm, x, "embedding")
         if projection is not None and projected == "sum":

@@ -79,7 +79,7 @@ def _entering(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, b
     """E[id], times sqrt(d_model) where the model does that; the positional encoding; their sum."""
     model, config = checkpoint.model, checkpoint.model.config
     own = model.token_table(stack).weight[trace.tokens[stack][row].id]
-    table, factor = float64(own), config.factor_of(stack)
+    table, factor = float64(own), config.embedding_factor
     x = float64(model.token_rows(own * factor))
     found = [Vector("table_row", table)]
     if factor != 1 and len(x) == len(table):
@@ -94,7 +94,7 @@ def _entering(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, b
         place = Vector("position", added, made)
         found = [place, found[-1]] if box == "positions" else [*found, place]
     entering = trace.residual(f"{stack}.0.pre")[row]
-    if len(x) != len(entering) or config.decoder_positions_after_norm:
+    if len(x) != len(entering):
         return BoxNumbers(
             (*found, Vector("entering", float64(entering))), None
         )  # (more is done before the first layer)

@@ -100,7 +100,7 @@ def what_is_frozen(checkpoint: AnyCheckpoint) -> Iterator[Message]:
             "This model normalises what every sublayer has found before it is added. The number by which each of "
             "these norms divides is held as it was, and so is that of the last norm, where there is one."
         )
-    elif config.ends_with_norm(predicting_stack(checkpoint)):
+    elif config.final_norm:
         yield N_("The number by which the last norm divides the row is held as it was.")
     elif config.head == "linear":
         yield N_("Nothing had to be held: this model has no norm between the last layer and the logits.")

@@ -8,7 +8,7 @@ way from such a part to the query, or to the key, is linear (`attribution.direct
 
 and the table over a and b sums to the score.  Norms of queries and keys are held like the others, rotations are linear; a
 soft cap bends the sum, and every cell of the table is then multiplied by what it makes of it, cap tanh(s / cap) / s.  What
-is added to the score for the distance (ALiBi, T5, DeBERTa) stands beside the table.
+is added to the score for the distance (ALiBi, T5) stands beside the table.
 
 These are shares of a sum, not effects: without a part, the divisors, and what later layers do, would change too.
 

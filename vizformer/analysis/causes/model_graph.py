@@ -49,7 +49,7 @@ class ModelGraph:
     def __post_init__(self) -> None:
         config, model = self.checkpoint.model.config, self.checkpoint.model
         sums = config.norm_order in ("pre", "none") and config.residual in ("sequential", "parallel")
-        if not sums or config.architecture == "encoder-decoder" or config.disentangled != "none" or model.is_streamed:
+        if not sums or config.architecture == "encoder-decoder" or model.is_streamed:
             raise TraceError(
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
                 "written (pre-norm), and whose layers are in memory. Choose such a model."

@@ -19,7 +19,6 @@ Increased Confidence in Large-scale Protein Identifications by Mass Spectrometry
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -54,8 +53,7 @@ class Composition:
             later layer, and where a head is 0.
         excess: of the same pairs, how many deviations the square of the score stands above its mean by chance.
         chance: at most this often chance gives such a score; 1 for what stands less than LOOKED_AT deviations above.
-        decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs]; none
-            where layers share their weights, since both are then one.
+        decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs].
         mean: the score that chance gives, 1 / sqrt(d_model).
         places: layer and number of every head.
     """
@@ -102,8 +100,6 @@ def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composi
     triangles = [_Triangles(*(torch.linalg.qr(one).R for one in four)) for four in matrices]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
     layer = np.array([one.layer for one in heads])
-    first = [one for one in heads if one.head == 0]
-    shared = any(torch.equal(one.W_Q, following.W_Q) for one, following in pairwise(first))  # as those of ALBERT
     scores: dict[Way, ndarray] = {}
     excess: dict[Way, ndarray] = {}
     by_chance: dict[Way, ndarray] = {}
@@ -119,7 +115,7 @@ def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composi
         scores[way], excess[way], by_chance[way] = (
             np.where(later, one.numpy(), np.nan) for one in (found, above, at_most)
         )
-        whole = earlier & np.isfinite(found.numpy()) & (not shared)
+        whole = earlier & np.isfinite(found.numpy())
         decoys[way] = np.stack([above.numpy()[whole], at_most.numpy()[whole]])
     return Composition(
         scores, excess, by_chance, decoys, config.d_model**-0.5, [(one.layer, one.head) for one in heads]

@@ -163,8 +163,6 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_("The vectors of positions are left out: these are pairs of tokens.")
     if config.positions == "alibi" or config.has_relative_bias:
         yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
-    if config.disentangled != "none":
-        yield N_("The terms of the scores for distances are left out: these are the scores of the content.")
     if config.qk_norm:
         yield N_("Queries and keys go through a norm of their own here: their scores are right up to a factor.")
     if config.qkv_bias:

@@ -39,7 +39,7 @@ class Multiplications:
 
 def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
     """The encoder over n tokens: n_layers * (self-attention of n queries and n keys + feed-forward of n rows)."""
-    attention = _times(attention_cost(config, n, n, projected=n) + _distances(config, n), config.n_encoder_layers)
+    attention = _times(attention_cost(config, n, n, projected=n), config.n_encoder_layers)
     return (
         attention
         + _feedforwards(config, n, config.n_encoder_layers)
@@ -163,19 +163,6 @@ def attention_cost(config: ModelConfig, queries: int, keys: int, projected: int)
         attention=2 * queries * keys * width,
         projections=config.d_model * (2 * queries * width + 2 * projected * kv_width),
     )
-
-
-def _distances(config: ModelConfig, n: int) -> Multiplications:
-    """Of the further terms of DeBERTa's scores, each: rows * d_model * n_heads * d_head to make keys (or queries) of the
-    vectors of the distances, n * rows * n_heads * d_head to compare them with; as many rows as the text has distances."""
-    terms, width = config.has_c2p + config.has_p2c, config.n_heads * config.d_head
-    if not terms or not n:
-        return Multiplications()
-    from vizformer.model.disentangled_attention import table_rows  # here, as it brings torch
-
-    rows = table_rows(n, config.disentangled_span, config.disentangled_furthest)
-    count = terms * (rows.stop - rows.start) * width
-    return Multiplications(attention=count * n, projections=count * config.d_model)
 
 
 def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplications:

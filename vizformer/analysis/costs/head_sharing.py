@@ -28,12 +28,11 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     """The cache at `length` tokens (and, with an encoder, `memory` source tokens), and the model's size.
 
     An encoder-only model has no cache: it writes nothing, and computes every position once.  Counted is then a decoder
-    with as many layers of the same shape.  What makes keys and queries of distances (DeBERTa) stays as it is.
+    with as many layers of the same shape.
 
     Source: Shazeer 2019, "Fast Transformer Decoding"; Ainslie et al. 2023, "GQA".
     """
-    plain = config.without_distances()
-    shared = replace(plain, n_kv_heads=n_kv_heads)
+    shared = replace(config, n_kv_heads=n_kv_heads)
     decoder = shared
     if config.architecture == "encoder-only":
         decoder = replace(
@@ -50,7 +49,7 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
         cache_bytes(decoder, length + 1, memory) - held,
         held,
         rolling_cache_bytes(decoder, length, memory),
-        _model_parameters(shared) + _model_parameters(config) - _model_parameters(plain),
+        _model_parameters(shared),
     )
 
 

@@ -32,7 +32,6 @@ Kind = Literal[
     "rotation",
     "alibi",
     "relative",
-    "disentangled",
     "feedforward",
     "add",
     "add_norm",
@@ -122,8 +121,8 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     if config.positions == "sinusoidal":
         add("positions", "positions", None)
     decoders = "decoder_" if config.stack_inputs == "own" and section == "decoder" else ""
-    name, late = f"{decoders}position_embedding", config.decoder_positions_after_norm and section == "decoder"
-    if config.positions == "learned" and not late:
+    name = f"{decoders}position_embedding"
+    if config.positions == "learned":
         add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
     if wider is not None and projected == "sum":
         narrow = wide  # what follows is as wide as the layers
@@ -131,8 +130,6 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     if model.embedding_norm is not None:
         path = f"{decoders}embedding_norm"
         add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders), output=narrow)
-    if late:
-        add("positions", "positions", getattr(model, name), name)
     if wider is not None and projected == "normed_sum":
         add("projection", "projection", wider, "embedding_projection", output=wide)
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
@@ -144,8 +141,7 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
 def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: int, before: str) -> list[Box]:
     """The boxes of one layer; the stream comes from the box `before` it."""
     wide, depth = (n, config.d_model), len(stack.layers)
-    drawn = 0 if config.first_norm else depth - 1
-    block = stack.layers[drawn]
+    block = stack.layers[0]
     assert isinstance(block, Block)
     layers = stack.layers.empty if isinstance(stack.layers, StreamedLayers) else stack.layers
     boxes: list[Box] = []
@@ -161,7 +157,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 repeated=True,
                 inputs=inputs or (wide,),
                 output=wide,
-                module=module and f"{section}.layers[{drawn}].{module}",
+                module=module and f"{section}.layers[0].{module}",
                 tensors=tensors,
                 copies=sum(_tensors(one) == tensors for one in each) if module else depth,
                 skip=skip,
@@ -221,10 +217,7 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
     if config.positions == "alibi":
         add("alibi", scores)
     if config.has_relative_bias:
-        table = "layers.0.relative_bias" if config.relative_in_layers else "relative_bias"
-        add("relative", scores, stack.get_submodule(table), f"{section}.{table}")
-    if stack.distances is not None:
-        add("disentangled", scores, stack.distances, f"{section}.distances")
+        add("relative", scores, stack.relative_bias, f"{section}.relative_bias")
     if section == "decoder" or config.sliding_window is not None:
         add("mask", (n, n))
     return found

@@ -1,13 +1,9 @@
 """What BERT and its relatives have in common: encoders, or decoders of the same layers, and a head with a transform."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
-
-import torch
 
 from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS
@@ -93,34 +89,13 @@ _QKV = ("W_Q", "W_K", "W_V")
 
 
 def embeddings(config: ModelConfig) -> list[Part]:
-    learned = [Part("embeddings.position_embeddings.weight", ("position_embedding.weight",))]
     segments = [Part("embeddings.token_type_embeddings.weight", ("segment_embedding.weight",))]
     return [
         Part("embeddings.word_embeddings.weight", ("embedding.weight",)),
-        *(learned if config.positions == "learned" else []),
+        Part("embeddings.position_embeddings.weight", ("position_embedding.weight",)),
         *(segments if config.n_segments else []),
         *(linear("embeddings.LayerNorm", "embedding_norm") if config.embedding_norm else []),
     ]
-
-
-def narrow(fields: Fields, found: Options, has_head: bool, *, always: bool = False) -> Options:
-    """`found` with embedding_size, and with an output layer of zeros where narrow embeddings have no head above them.
-
-    `always`: there is a layer after the embeddings also where it makes nothing wider.
-    """
-    width = fields.size("embedding_size")
-    if width == found["d_model"] and not always:
-        return found
-    if has_head:
-        return {**found, "embedding_dim": width}
-    fields.assume("without a head nothing compares the last row with the narrower embeddings: all logits are 0")
-    return {**found, "embedding_dim": width, "tied_unembedding": False}
-
-
-def no_unembedding(config: ModelConfig) -> Made:
-    if config.embedding_dim is None or config.head == "transform":
-        return {}
-    return {"unembedding.weight": partial(torch.zeros, config.vocab_size, config.d_model)}
 
 
 def head(

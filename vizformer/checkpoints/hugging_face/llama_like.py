@@ -113,11 +113,10 @@ def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
 def tensors(
     config: ModelConfig,
     template: Mapping[str, Sequence[str]] | None = None,
-    stack: str = "decoder",
 ) -> list[Part]:
     """What becomes of every tensor; which biases and norms there are, the options say.
 
-    `template` stands for the modules of a layer where they are others: their names -> ours; `stack` is ours.
+    `template` stands for the modules of a layer where they are others: their names -> ours.
     """
     if template is None:
         template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
@@ -126,11 +125,11 @@ def tensors(
         *layers(
             template,
             "layers.{}",
-            f"{stack}.layers.{{}}",
-            config.n_encoder_layers + config.n_decoder_layers,
+            "decoder.layers.{}",
+            config.n_decoder_layers,
             no_bias=[theirs for theirs, ours in template.items() if not _has_bias(config, ours[0])],
         ),
-        *linear("norm", f"{stack}.final_norm", bias=config.norm == "layer_norm"),
+        *linear("norm", "decoder.final_norm", bias=config.norm == "layer_norm"),
         *head(config),
     ]
 

@@ -1,16 +1,12 @@
 """The fields that say how rotary positions turn: their base, and what slows them for longer texts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.sliding_window import FULL, SLIDING
-from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
-from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 TRAINED = "original_max_position_embeddings"
@@ -128,16 +124,6 @@ def of_texts(fields: Fields) -> None:
         kept = {**kept, "rope_type": "default"}
     if kept != said:
         fields.raw[name] = kept
-
-
-def turning_neighbours(parts: Sequence[Part], config: ModelConfig, names: Mapping[str, int]) -> list[Part]:
-    """`parts` of a family whose queries and keys turn neighbouring numbers; `names`: of their modules -> heads."""
-    return [
-        replace(part, order=partial(neighbours_apart, heads, config.d_head, config.turned_dims))
-        if (heads := names.get(part.source.split(".")[-2] if "." in part.source else "", 0))
-        else part
-        for part in parts
-    ]
 
 
 def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:

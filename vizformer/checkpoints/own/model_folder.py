@@ -113,7 +113,7 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.to(dtype).contiguous() for name, tensor in checkpoint.model.state_dict().items()}
     held: set[int] = set()
-    for name, tensor in weights.items():  # layers may share one tensor (ALBERT), which a file holds for each
+    for name, tensor in weights.items():  # several of ours may be one tensor, which a file holds for each
         weights[name] = tensor.clone() if tensor.data_ptr() in held else tensor
         held.add(tensor.data_ptr())
     write_weights(weights, folder / WEIGHTS, {"format": FORMAT})

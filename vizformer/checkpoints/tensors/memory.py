@@ -164,12 +164,11 @@ def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     """A traced forward over n tokens: per layer q, k, v and the points of the residual stream, then the logits.
 
     (2 d_attn + 2 d_kv + 3 d_model) n numbers a layer at most (cross-attention has its own q, k, v), the hidden layer once,
-    and n vocab_size logits.  Scores with terms for distances (DeBERTa) keep these, n_heads n^2 numbers a layer.
+    and n vocab_size logits.
     """
     heads, shared = config.n_heads * config.d_head, config.kv_heads * config.d_head
     layers = config.n_encoder_layers + 2 * config.n_decoder_layers  # with cross-attention, a decoder layer has two
     per_layer = heads + 2 * shared + 3 * config.d_model
-    per_layer += config.n_heads * n if config.disentangled != "none" else 0
     return n * (layers * per_layer + 3 * config.d_ff + 2 * config.vocab_size) * dtype.itemsize
 
 

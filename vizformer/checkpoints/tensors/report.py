@@ -259,11 +259,7 @@ def _positions(config: ModelConfig) -> str:
     """What tells the model of places."""
     if config.relative_bias:
         return f"{config.positions}, and relative biases of the scores"
-    if config.disentangled == "none":
-        return config.positions
-    terms = "c2p and p2c" if config.disentangled == "both" else config.disentangled
-    told = f"{terms} terms of the scores"
-    return told if config.positions == "none" else f"{config.positions}, and {told}"
+    return config.positions
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

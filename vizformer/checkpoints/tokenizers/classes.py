@@ -36,8 +36,6 @@ _OF_FAMILIES = _WORDPIECE | {
     "XLMRobertaTokenizer",
     "CamembertTokenizer",
     "MBartTokenizer",
-    "DebertaTokenizer",
-    "DebertaV2Tokenizer",
     "MPNetTokenizer",
 }
 _REFUSED: Mapping[str, Message] = {

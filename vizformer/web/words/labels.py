@@ -60,12 +60,8 @@ def positions(kind: str) -> str:
 
 def places(config: ModelConfig) -> str:
     """The same of a model with these options, whose scores may know distances besides."""
-    if config.disentangled == "none" and not config.relative_bias:
-        return positions(config.positions)
-    told = positions("relative") if config.relative_bias else _("scores with terms for distances (DeBERTa)")
-    if config.positions == "none":
-        return told
-    return _("{first}, and {second}", first=positions(config.positions), second=told)
+    first = positions(config.positions)
+    return _("{first}, and {second}", first=first, second=positions("relative")) if config.relative_bias else first
 
 
 def bytes_said(texts: Sequence[str]) -> str:

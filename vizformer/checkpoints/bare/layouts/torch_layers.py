@@ -71,7 +71,6 @@ def recognise(weights: Weights) -> Layout | None:
         later, begun = found.begun(d_model, chosen.pop("first_position", 0), chosen.pop("scaled_rows", "tokens"))
         more |= later | questions.waves(chosen) | alone(chosen.pop("attention_over", "tokens"))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
-        ending = [name for stack, name in zip(stacks, names, strict=True) if stack.norm or beside]
         parts: list[Part] = []
         fills: dict[str, Callable[[Shape], Tensor]] = {}
         norms: dict[str, str] = {}
@@ -90,8 +89,7 @@ def recognise(weights: Weights) -> Layout | None:
                 **depths,
                 **found.options,
                 **more,
-                "final_norm": bool(ending),
-                "final_norm_stack": ending[0] if both and len(ending) == 1 else "each",
+                "final_norm": first.norm is not None or beside is not None,
                 **chosen,
             },
             parts,
@@ -124,6 +122,12 @@ def _stacks(weights: Weights) -> list[Stack]:
         stacks.append(Stack(f"{prefix}{{}}", n_layers, cross, norm if has_norm else None))
     stacks.sort(key=lambda stack: stack.cross)
     kinds = [stack.cross for stack in stacks]
+    if len(stacks) == 2 and (stacks[0].norm is None) != (stacks[1].norm is None):
+        raise CheckpointError(
+            "{file} has a last norm in one of two stacks alone, which VizFormer does not compute. Record the model while "
+            "its own code runs: `vizformer --model FILE:FUNCTION`, or vf.wrap(model, tokenizer).",
+            file=weights.where,
+        )
     if stacks and kinds not in ([False], [False, True]):
         names = ", ".join(shown(stack.theirs.format(0)) for stack in stacks[:6])
         raise CheckpointError(

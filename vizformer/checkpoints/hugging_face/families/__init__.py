@@ -12,9 +12,7 @@ from vizformer.checkpoints.hugging_face.family import Family
 _ORDER = (
     "GPT-2, BERT, RoBERTa, DistilBERT, LLaMA, Qwen2, Qwen3, Gemma, OPT, Marian, BART, T5, StarCoder2, GPT, Gemma 2 and 3, "
     "SmolLM3, data2vec, MPNet, "
-    "RoBERTa-PreLayerNorm, Longformer, XLM-RoBERTa-XL, ERNIE, BigBird, Megatron-BERT, BertGeneration, ELECTRA, RoFormer, "
-    "Nomic BERT, EuroBERT, PLBART, MVP, Pegasus, Blenderbot, M2M-100, ALBERT, "
-    "ModernBERT, Blenderbot Small, DeBERTa v2/v3, DeBERTa"
+    "RoBERTa-PreLayerNorm, Longformer, XLM-RoBERTa-XL, ERNIE, Megatron-BERT, PLBART, MVP, Pegasus, Blenderbot, M2M-100"
 )
 
 

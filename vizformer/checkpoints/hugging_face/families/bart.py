@@ -143,8 +143,7 @@ FAMILIES: tuple[Family, ...] = (
     # Also NLLB: fixed waves counted from the padding's row.  Fan et al. 2020, "Beyond English-Centric Multilingual Machine
     # Translation"; NLLB Team 2022, "No Language Left Behind".
     relative(LIKE, "M2M-100", "m2m_100", PRE_NORM, _m2m, _start("eos_id", N_("the end mark")), made=_waves_of_m2m),
-    # No norm after the embeddings; in the small one none in front of the sublayers, and the positions of its decoder are
-    # added after the norm of the embeddings.  Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot".
+    # No norm after the embeddings.  Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot".
     relative(
         LIKE,
         "Blenderbot",
@@ -152,15 +151,6 @@ FAMILIES: tuple[Family, ...] = (
         PRE_NORM,
         _old(normalize_embedding=False, static_position_embeddings=False, layernorm_variant="prelayernorm"),
         OWN_TABLES,
-        _start("bos_id", N_("the start mark")),
-    ),
-    relative(
-        LIKE,
-        "Blenderbot Small",
-        "blenderbot-small",
-        both_stacks,
-        _old(normalize_embedding=True, static_position_embeddings=False, layernorm_variant="xlm"),
-        {**OWN_TABLES, "embedding_norm": True, "decoder_positions_after_norm": True},
         _start("bos_id", N_("the start mark")),
     ),
 )

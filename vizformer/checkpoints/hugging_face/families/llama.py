@@ -82,19 +82,6 @@ def _of_texts(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return options, has_head
 
 
-def _eurobert(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    found, has_head = decoder(fields, names)
-    fields.ignore("is_causal", "classifier_pooling")  # an encoder looks both ways all the same
-    return {
-        **found,
-        "n_encoder_layers": found["n_decoder_layers"],
-        "n_decoder_layers": 0,
-        **biases(fields, found),
-        "logit_bias": "lm_head.bias" in names,
-        "mask_id": fields.token("mask_token_id", found["vocab_size"]),
-    }, has_head
-
-
 LLAMA = relative(
     LIKE,
     "LLaMA",
@@ -147,7 +134,4 @@ FAMILIES: tuple[Family, ...] = (
     # Every fourth layer has no positions.  Bakouch et al. 2025, "SmolLM3: smol, multilingual, long-context reasoner"; Yang
     # et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy".
     relative(LIKE, "SmolLM3", "smollm3", _smollm_3, biases),
-    # An encoder, which looks both ways.  Boizard et al. 2025, "EuroBERT: Scaling Multilingual Encoders for European
-    # Languages".
-    relative(LIKE, "EuroBERT", "eurobert", _eurobert, weights=partial(tensors, stack="encoder")),
 )

@@ -1,12 +1,10 @@
 """T5 and T5 v1.1: relative positions in the scores, which are not divided by sqrt(d_head); RMSNorm; no biases.
 
 v1.0 has a plain ReLU layer and a head tied to the embeddings, before which the row is multiplied by d_model^-0.5;
-v1.1 and mT5 a gated GELU layer and a head of its own.  UMT5 has a table of relative positions in every layer, and its
-last row is multiplied by d_model^-0.5 whatever the head, as `transformers` does.
+v1.1 and mT5 a gated GELU layer and a head of its own.
 
 Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer";
-Shazeer 2020, "GLU Variants Improve Transformer"; Xue et al. 2020, "mT5"; Chung et al. 2023, "UniMax" (UMT5);
-and the weights published with them.
+Shazeer 2020, "GLU Variants Improve Transformer"; Xue et al. 2020, "mT5"; and the weights published with them.
 """
 
 from collections.abc import Collection
@@ -39,8 +37,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     n_layers, head_dim = fields.size("num_layers"), fields.size("d_kv")
     decoder_layers = _decoder_layers(fields)
     fields.only("is_encoder_decoder", True, *([False] if alone else []))
-    every = fields.kind == "umt5"
-    scaled = fields.value("scale_decoder_outputs") if fields.kind == "t5" else every
+    scaled = fields.value("scale_decoder_outputs") if fields.kind == "t5" else False
     if "scale_decoder_outputs" not in fields.raw and scaled is None:  # older files say it with another field
         scaled = fields.raw.get("tie_word_embeddings") is not False
     fields.ignore("tie_word_embeddings")
@@ -61,7 +58,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         max_positions=fields.size("n_positions", otherwise=READ),
         positions="relative",
         relative_buckets=fields.size("relative_attention_num_buckets"),
-        relative_in_layers=every,
         relative_max_distance=fields.size("relative_attention_max_distance"),
         attention_scale=1.0,
         norm_order="pre",
@@ -70,7 +66,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         norm_eps=fields.number("layer_norm_epsilon"),
         bias=False,
         **_feedforward(fields),
-        tied_unembedding=(bool(scaled) and not every) or "lm_head.weight" not in names,
+        tied_unembedding=bool(scaled) or "lm_head.weight" not in names,
         logit_scale=width**-0.5 if scaled else 1.0,
         pad_id=pad,
         eos_id=fields.token("eos_token_id", vocab_size),
@@ -106,10 +102,8 @@ def weights(config: ModelConfig) -> list[Part]:
             continue
         parts += layers(_layer(config, stack), f"{stack}.block.{{}}", f"{stack}.layers.{{}}", n_layers, bias=False)
         parts += linear(f"{stack}.final_layer_norm", f"{stack}.final_norm", bias=False)
-        for layer in range(n_layers if config.relative_in_layers else 1):
-            table = f"{stack}.block.{layer}.layer.0.SelfAttention.relative_attention_bias.weight"
-            owner = f"{stack}.layers.{layer}" if config.relative_in_layers else stack
-            parts.append(Part(table, (f"{owner}.relative_bias.weight",)))
+        table = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        parts.append(Part(table, (f"{stack}.relative_bias.weight",)))
     return parts if config.tied_unembedding else [*parts, *linear("lm_head", "unembedding", bias=False)]
 
 
@@ -146,7 +140,7 @@ def tokenizer(folder: Folder) -> Backend:
 FAMILIES: tuple[Family, ...] = (
     Family(
         name="T5",
-        types=("t5", "mt5", "umt5"),
+        types=("t5", "mt5"),
         prefix="transformer.",
         head="lm_head.",
         config=config,

@@ -31,19 +31,11 @@ def _feedforward(config: ModelConfig) -> str:
     return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
 
 
-def _distances(config: ModelConfig) -> str:
-    """The further terms of the scores, those that there are."""
-    terms = [r"q_i \cdot k^r_{\delta(i, j)}"] if config.has_c2p else []
-    terms += [r"k_j \cdot q^r_{\delta(i, j)}"] if config.has_p2c else []
-    scale = config.d_head**-0.5 if config.attention_scale is None else config.attention_scale
-    return rf"\text{{scores}}_{{ij}} \leftarrow \text{{scores}}_{{ij}} + {scale:.4g}\,({' + '.join(terms)})"
-
-
 def formula(box: Box, config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.embedding_scale != 1:
         return rf"x_i = {config.embedding_factor:g}\; E_{{t_i}}"
-    if box.kind == "embedding" and config.scaled_embedding and config.factor_of(box.section) != 1:
+    if box.kind == "embedding" and config.scaled_embedding:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "add":
         inner = r"\operatorname{norm}(x)" if config.norm_order in ("pre", "sandwich") else "x"
@@ -62,8 +54,6 @@ def formula(box: Box, config: ModelConfig) -> str:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ |i - j| \ge {config.sliding_window}, \ \text{{else}}\ 0"
     if box.kind == "mask" and (window := config.sliding_window) is not None:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
-    if box.kind == "disentangled":
-        return _distances(config)
     if box.kind == "attention":
         mask = " + M" if box.section == "decoder" or config.sliding_window is not None else ""
         scores = config.scores_formula(r"QK^{\top}")

@@ -42,7 +42,6 @@ BOXES: dict[str, tuple[Entry, ...]] = {
     "rotation": (sitemap.QKV, sitemap.POSITIONS),
     "alibi": (sitemap.HEADS, sitemap.POSITIONS),
     "relative": (sitemap.HEADS, sitemap.POSITIONS),
-    "disentangled": (sitemap.QKV, sitemap.POSITIONS, sitemap.LAYER),
     "feedforward": _LAYER,
     "add": _LAYER,
     "add_norm": _LAYER,
@@ -205,14 +204,13 @@ def about(box: Box, config: ModelConfig) -> str:
         "segments": config.n_segments,
         "turned": config.rope_dims,
         "rotating": ranges(config.rope_layers or ()),
-        "span": config.disentangled_span,
         "whom": lab.text(f"whom.{'before' if decoder else 'all'}"),
         "heads": counts.heads(config.n_heads),
         "window": f"{window:,}",
         "reach": f"{window - 1:,}",
         "windowed": ranges(sorted(config.windowed_layers)),
     }
-    scaled = config.scaled_embedding and config.factor_of(box.section) != 1
+    scaled = config.scaled_embedding
     further = {
         "scaled": kind == "embedding" and config.embedding_scale != 1,
         "by_root": kind == "embedding" and config.embedding_scale == 1 and scaled,
