@@ -7,7 +7,7 @@ import torch
 from click.testing import CliRunner
 
 from tests import tiny
-from tests.benchmarks import causes, stream, views
+from tests.benchmarks import causes, views
 from tests.benchmarks import trace as benchmark
 from vizformer.config import ModelConfig
 
@@ -91,18 +91,6 @@ def test_the_views_are_measured_on_both_sides(capsys: pytest.CaptureFixture[str]
 def test_a_text_has_as_many_tokens_as_were_asked_for() -> None:
     checkpoint = tiny.checkpoint("decoder-only", max_positions=700, bos_id=None, eos_id=None)
     assert [len(checkpoint.encode(views.text_of(checkpoint, n))) for n in (5, 64, 600)] == [5, 64, 600]
-
-
-@pytest.mark.sweep
-@pytest.mark.slow
-def test_streamed_and_whole_give_the_same_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in (("WIDTH", 32), ("INNER", 64), ("ROWS", 100), ("HEADS", 4)):
-        monkeypatch.setattr(stream, name, size)
-    result = CliRunner().invoke(stream.main, ["--layers", "2", "--tokens", "8", "--limit", "4000"])
-    assert result.exit_code == 0, result.output
-    rows = [line.strip("| ").split(" | ") for line in result.output.splitlines() if line.startswith("| ")][2:]
-    assert [row[0] for row in rows[:2]] == ["all at once", "stream"]
-    assert len({row[-1] for row in rows}) == 1
 
 
 @pytest.mark.sweep

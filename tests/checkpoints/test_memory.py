@@ -82,12 +82,11 @@ def test_what_is_reckoned_is_what_it_takes(forty_million, dtype):
     assert (reckoned > 80e6) == (dtype == "bfloat16")
 
 
-def test_a_copy_that_maps_nothing_needs_all_of_its_weights(folder):
+def test_on_another_device_all_weights_are_copied(folder):
     report = inspect(folder)
-    mapped, whole = (memory.need(report, torch.float32, maps=maps) for maps in (True, False))
-    assert mapped.weights == 0
-    assert whole.weights == sum(parameter.nbytes for parameter in load(folder).model.parameters())
-    assert memory.need(report, torch.float32, torch.device("cuda")) == whole
+    assert memory.need(report, torch.float32).weights == 0
+    whole = sum(parameter.nbytes for parameter in load(folder).model.parameters())
+    assert memory.need(report, torch.float32, torch.device("cuda")).weights == whole
 
 
 def test_a_gpu_is_asked_for_its_own_memory(monkeypatch):
@@ -97,15 +96,19 @@ def test_a_gpu_is_asked_for_its_own_memory(monkeypatch):
     assert memory.available(torch.device("cuda", 0)) == 7_300
 
 
-def test_the_dtypes_that_would_fit_are_named(folder, monkeypatch):
-    report = inspect(folder)
-    full, half = (memory.need(report, dtype, maps=False).total for dtype in (torch.float32, torch.float16))
+def test_the_dtypes_that_would_fit_are_named(folder, tmp_path, monkeypatch):
+    half = shutil.copytree(folder, tmp_path / "half")
+    made.save_tensors(half, {name: tensor.bfloat16() for name, tensor in made.tensors(folder).items()})
+    report = inspect(half)
+    needs = (memory.need(report, dtype).total for dtype in (torch.float32, torch.float16, torch.bfloat16))
+    full, copied, mapped = needs
+    assert mapped < copied < full
     monkeypatch.setattr(memory, "SPARE", 0)
-    monkeypatch.setattr(memory, "available", lambda *_: (full + half) // 2)
+    monkeypatch.setattr(memory, "available", lambda *_: (full + copied) // 2)
     with pytest.raises(memory.DoesNotFitError, match="bfloat16") as refused:
-        memory.require(report, torch.float32, maps=False)
+        memory.require(report, torch.float32)
     assert refused.value.fitting == ("bfloat16", "float16")
-    memory.require(report, torch.bfloat16, maps=False)
+    memory.require(report, torch.bfloat16)
 
 
 def test_the_dtype_of_the_file_and_others(tmp_path, folder):

@@ -78,12 +78,12 @@ def test_what_is_true_of_the_files_is_read_once(open_app, shelf):
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_a_model_that_fits_only_in_half_precision_opens_with_one_click(open_app, monkeypatch, written, locale):
-    made.llama(written / "large", seed=3)
+    folder = made.llama(written / "large", seed=3)
+    made.save_tensors(folder, {name: tensor.bfloat16() for name, tensor in made.tensors(folder).items()})
     report = model_cache.report(stamped("models/large"))
-    full, half = (memory.need(report, dtype, maps=False).total for dtype in (torch.float32, torch.bfloat16))
+    full, half = (memory.need(report, dtype).total for dtype in (torch.float32, torch.bfloat16))
     monkeypatch.setattr(memory, "SPARE", 0)
     monkeypatch.setattr(memory, "available", lambda *_: (full + half) // 2)
-    monkeypatch.setattr(memory, "need", lambda *given, maps=True, stream=False: NEED(*given, maps=False))
     app = open_app(REPORT, locale=locale, model="models/large", text=TEXT)
     assert not app.exception
     assert "large" in app.error[0].value
@@ -91,35 +91,6 @@ def test_a_model_that_fits_only_in_half_precision_opens_with_one_click(open_app,
     assert app.query_params["model"] == "models/large;dtype=bfloat16"
     assert not app.exception
     assert not app.error
-
-
-@pytest.mark.parametrize(
-    ("locale", "words"), [("en-US", "every forward reads them layer by layer"), ("zh-CN", "每次前向计算时逐层读取")]
-)
-def test_a_model_that_does_not_fit_is_read_layer_by_layer(open_app, monkeypatch, written, locale, words):
-    made.llama(written / "deep", seed=4, num_hidden_layers=6)
-    report = model_cache.report(stamped("models/deep"))
-    full, layered, half = (
-        memory.need(report, dtype, maps=False, stream=stream).total
-        for dtype, stream in ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False))
-    )
-    assert layered < full
-    monkeypatch.setattr(memory, "SPARE", 0)
-    monkeypatch.setattr(memory, "available", lambda *_: full - 1)
-    monkeypatch.setattr(memory, "need", lambda *given, maps=True, stream=False: NEED(*given, maps=False, stream=stream))
-    app = open_app(REPORT, locale=locale, model="models/deep", text=TEXT)
-    assert not app.exception
-    assert not app.error
-    assert words in said(app)
-    assert half < full
-    assert app.button(key="computing.models/deep.bfloat16")
-    assert model_cache.checkpoint(stamped("models/deep")).model.is_streamed
-    app = open_app(ATTENTION, locale=locale, model="models/deep", text=TEXT)
-    assert not app.exception
-    assert not app.error
-
-
-NEED = memory.need
 
 
 @pytest.mark.parametrize("wrong", ["int8", "auto", "float99"])

@@ -19,7 +19,7 @@ from vizformer.checkpoints.own import model_folder as own
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.checkpoints.recorded.wrapping import wrap
-from vizformer.checkpoints.tensors.memory import to_be_streamed
+from vizformer.checkpoints.tensors.memory import require
 from vizformer.checkpoints.tensors.placement import AUTO, chosen_device, chosen_dtype
 from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
@@ -62,7 +62,6 @@ def load(
     device: torch.device | str = "cpu",
     config: ModelConfig | Mapping[str, Any] | None = None,
     mapping: Mapping[Any, Any] | None = None,
-    stream: bool | None = None,
     **answers: object,
 ) -> Opened:
     """Opens a bundled model by name, a folder in our format or in Hugging Face layout, bare weights, or a hub's model.
@@ -83,9 +82,6 @@ def load(
     that dtype stay mapped to it.  `device` is "cpu", "cuda", "cuda:1", "mps" or torch's: the model computes there, and
     traces stay there.
 
-    With `stream`, the layers stay in the file, and one is in memory at a time, at every forward: the numbers are the same,
-    and models open that are larger than the memory.  None: where the weights do not fit otherwise.
-
     Raises:
         DoesNotFitError: more memory is needed than there is, or dtypes in which it would fit.
         UnansweredError: bare weights that fit several models; its `questions` decide.
@@ -99,20 +95,15 @@ def load(
     examined = _examined(found, answers, config=config, mapping=mapping)
     report = _with_scripts(examined)
     dtype = chosen_dtype(dtype, (tensor.dtype for tensor in report.with_fate("used")))
-    stream = to_be_streamed(report, dtype, device, stream)
-    if stream:
-        note = N_(
-            "the layers stay in the file and are read one by one, at every forward: together they are not in memory"
-        )
-        report = replace(report, assumptions=(*report.assumptions, note))
+    require(report, dtype, device)
     if isinstance(examined, by_transformers.Examined):
         return cast(Opened, _recorded(found.name, examined, report, dtype, device))
     if isinstance(examined, model_folder.Examined):
-        model = model_folder.build(examined, dtype, device, stream=stream)
+        model = model_folder.build(examined, dtype, device)
     elif isinstance(examined, own.Examined):
-        model = own.build(examined, dtype, device, stream=stream)
+        model = own.build(examined, dtype, device)
     else:
-        model = state_dict.build(examined, dtype, device, stream=stream)
+        model = state_dict.build(examined, dtype, device)
     return Opened(found.name, model, examined.tokenizer, report, source_tokenizer=examined.source_tokenizer)
 
 

@@ -1,7 +1,7 @@
 """The Transformer and the trace of its forward pass.
 
 the network    embedding, positions (fixed_positions), norms, attention, mixing, feedforward,
-               block, mlm_head, transformer, initialisation; streamed_layers, which stay in their file
+               block, mlm_head, transformer, initialisation
 masks          masks, self_masks, sparse_masks, mask_recipe
 beside x       forward_pass, input_check, cache; records, trace and trace_file; edit and patch, numbers set in a forward
 """

@@ -9,7 +9,6 @@ from vizformer.model.embedding import embedding_table
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.norms import Around, Norm, norm
-from vizformer.model.streamed_layers import StreamedLayers, refused
 
 
 class Block(nn.Module):
@@ -112,7 +111,7 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
         self.name = name
-        self.layers: nn.ModuleList | StreamedLayers = nn.ModuleList(
+        self.layers = nn.ModuleList(
             Block(
                 config,
                 cross,
@@ -131,10 +130,8 @@ class Stack(nn.Module):
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
     ) -> Float[Tensor, "b n d_model"]:
         """`x` is what enters layer `first`; those before it are left out."""
-        for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed_layers`
+        for index in range(first, len(self.layers)):
             x = self.layers[index](x, run, f"{self.name}.{index}")
-            if x.requires_grad and isinstance(self.layers, StreamedLayers):
-                raise refused()  # the gradient would hold on to the weights of every layer
         return run.point(f"{self.name}.final", self.end(x))
 
     def end(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:

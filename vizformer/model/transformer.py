@@ -1,6 +1,5 @@
 """The Transformer: an encoder stack, a decoder stack, or both, from token ids to logits."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -25,7 +24,6 @@ from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norms import norm
 from vizformer.model.positions import Rotation, alibi_bias, relative_bias
 from vizformer.model.self_masks import decoder_masks, encoder_masks
-from vizformer.model.streamed_layers import StreamedLayers
 from vizformer.model.trace import Trace
 
 
@@ -230,27 +228,6 @@ class Transformer(nn.Module):
             return rows
         wide: Tensor = self.embedding_projection(rows)
         return wide
-
-    @property
-    def is_streamed(self) -> bool:
-        """Whether its layers stay in their file until they are asked for."""
-        stacks = [stack for stack in (self.encoder, self.decoder) if stack is not None]
-        return any(isinstance(stack.layers, StreamedLayers) for stack in stacks)
-
-    def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """All parameters by name, in the order of their names; of streamed layers one is in memory at a time."""
-        if not self.is_streamed:
-            yield from sorted(self.state_dict().items())
-            return
-        named = dict(self.named_parameters(remove_duplicate=False))
-        for name in sorted(name.replace(".layers.empty.", ".layers.") for name in named):
-            stack, inside, rest = name.partition(".layers.")
-            if inside:
-                number, __, parameter = rest.partition(".")
-                layers: StreamedLayers = self.get_submodule(f"{stack}.layers")  # type: ignore[assignment]
-                yield name, layers[int(number)].get_parameter(parameter)
-            else:
-                yield name, named[name]
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
         """x W_U, after the head's transform or projection where it has one; W_U is the transposed embedding where tied.

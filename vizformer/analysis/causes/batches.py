@@ -122,7 +122,7 @@ def resumed(
 
     last = len(layers) - 1
     whole = run(first, first + x.shape[1])
-    if row is None or row == first or at >= last or model.is_streamed or _touches(edit, f"decoder.{last}."):
+    if row is None or row == first or at >= last or _touches(edit, f"decoder.{last}."):
         x = model.decoder(x, whole, first=at)
         return x if row is None else x[:, row - first]
     for layer in range(at, last):

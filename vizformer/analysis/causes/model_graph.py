@@ -47,12 +47,12 @@ class ModelGraph:
     checkpoint: AnyCheckpoint
 
     def __post_init__(self) -> None:
-        config, model = self.checkpoint.model.config, self.checkpoint.model
+        config = self.checkpoint.model.config
         sums = config.norm_order in ("pre", "none") and config.residual in ("sequential", "parallel")
-        if not sums or config.architecture == "encoder-decoder" or model.is_streamed:
+        if not sums or config.architecture == "encoder-decoder":
             raise TraceError(
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
-                "written (pre-norm), and whose layers are in memory. Choose such a model."
+                "written (pre-norm). Choose such a model."
             )
         if config.qk_norm and config.qk_norm_over == "all":
             raise TraceError(

@@ -17,7 +17,6 @@ from torch import nn
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
-from vizformer.model.streamed_layers import StreamedLayers
 
 Kind = Literal[
     "tokens",
@@ -143,12 +142,11 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     wide, depth = (n, config.d_model), len(stack.layers)
     block = stack.layers[0]
     assert isinstance(block, Block)
-    layers = stack.layers.empty if isinstance(stack.layers, StreamedLayers) else stack.layers
     boxes: list[Box] = []
 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
         tensors = _tensors(getattr(block, module) if module else None)
-        each = [getattr(one, module) for one in layers] if module else []
+        each = [getattr(one, module) for one in stack.layers] if module else []
         boxes.append(
             Box(
                 key=f"{section}.{name}",

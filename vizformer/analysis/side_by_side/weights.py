@@ -28,7 +28,6 @@ from vizformer.analysis.heads.maps import Kind
 from vizformer.analysis.side_by_side.runs import has_same_tokenizers
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
-from vizformer.model.streamed_layers import refused
 
 CHEAP = 4 * 10**9  # multiplications for the singular values of one matrix: well below a second
 SINGULAR = 3  # of the largest that are told
@@ -148,10 +147,8 @@ def moved_weights(
     `singular`: whether singular values are worked out, which takes most of the time.
 
     Raises:
-        TraceError: no tensor of the one has the name and shape of one of the other; a model whose layers are streamed.
+        TraceError: no tensor of the one has the name and shape of one of the other.
     """
-    if first.model.is_streamed or second.model.is_streamed:
-        raise refused()
     ours, theirs = (dict(checkpoint.model.named_parameters()) for checkpoint in (first, second))
     for one, other in ((ours, theirs), (theirs, ours)):  # tied in the one, not in the other
         if "unembedding.weight" in other and "embedding.weight" in one:

@@ -104,18 +104,15 @@ def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, objec
     raise refused
 
 
-def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, stream: bool = False) -> Transformer:
-    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
-
-    With `stream`, layers stay in the file until they are asked for.
-    """
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file."""
     report = examined.report
     if report.problems:
         raise misfit(report)
     if wrong := wrong_numbers(examined.match):
         raise without_numbers(report, wrong)
     made = {name: partial(make, examined.shapes[name]) for name, make in examined.plan.fills.items()}
-    return fill(examined.empty, examined.match.used, examined.shapes, made, dtype, device, stream=stream)
+    return fill(examined.empty, examined.match.used, examined.shapes, made, dtype, device)
 
 
 def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:

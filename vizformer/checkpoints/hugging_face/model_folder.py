@@ -146,16 +146,13 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
     return Examined(report, tokenizer, matched, shapes, empty, source)
 
 
-def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, stream: bool = False) -> Transformer:
-    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
-
-    With `stream`, layers stay in the file until they are asked for.
-    """
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file."""
     report = examined.report
     if problems := list(report.problems) or wrong_numbers(examined.match):
         raise misfit(next(iter(report.files)), problems)
     matched = examined.match
-    return fill(examined.empty, matched.used, examined.shapes, matched.made, dtype, device, stream=stream)
+    return fill(examined.empty, matched.used, examined.shapes, matched.made, dtype, device)
 
 
 def wrong_numbers(matched: Match) -> list[Message]:

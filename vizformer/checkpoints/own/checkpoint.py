@@ -65,7 +65,7 @@ class Checkpoint(AnyCheckpoint):
             digest.update(b"source" + self.source_tokenizer.to_json().encode())
         if first_tokens := self.tokenizer_of("encoder").first_tokens:
             digest.update(repr(sorted(first_tokens.items())).encode())
-        for name, tensor in self.model.tensors():
+        for name, tensor in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()

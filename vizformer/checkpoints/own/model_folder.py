@@ -136,11 +136,8 @@ def lacks(folder: Folder, name: str) -> Message:
     )
 
 
-def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, stream: bool = False) -> Transformer:
-    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
-
-    With `stream`, layers stay in the file until they are asked for.
-    """
+def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file."""
     weights, config = examined.weights, examined.report.config
     assert config is not None
     model = _empty_model(config, len(weights.tensors))
@@ -161,7 +158,7 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
             raise damaged(WEIGHTS, f"{tensor.name!r} holds what is no finite number")
     shapes = {name: stored.shape for name, stored in weights.tensors.items()}
     try:
-        fill(model, used, shapes, {}, dtype, device, stream=stream)
+        fill(model, used, shapes, {}, dtype, device)
     except RuntimeError as error:
         raise damaged(CONFIG, error) from error  # more positions than fit into memory
     return model

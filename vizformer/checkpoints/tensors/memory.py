@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 
 import torch
 
-from vizformer.checkpoints.tensors.filling import LAYER
 from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
@@ -121,34 +120,24 @@ class Need:
     weights: int  # but for those that stay mapped to the file: its own pages, which the system gives back when it must
     forward: int
     tokens: int  # of the text that this is reckoned with
-    streamed: bool = False  # whether of all layers only the largest is counted, as one is in memory at a time
 
     @property
     def total(self) -> int:
         return self.weights + self.forward
 
 
-def need(
-    report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
-) -> Need:
+def need(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> Need:
     """What opening a model in `dtype` on `device` and one traced forward over `TOKENS` tokens take.
 
-    Weights stay mapped on the processor, in the file's dtype, where what opens it `maps`.  Of the machine's own memory, a
-    model for another device needs room for one tensor at a time.  With `stream`, of all layers only the largest counts.
+    Weights stay mapped on the processor, in the file's dtype.  Of the machine's own memory, a model for another device needs
+    room for one tensor at a time.
     """
     weights = 0
-    of_layers: dict[str, int] = {}
     for tensor in report.tensors:
         if tensor.fate != "used":
             continue
-        size = dtype.itemsize * math.prod(tensor.shape)
-        if maps and not tensor.reordered and tensor.dtype == name_of(dtype) and device.type == "cpu":
-            continue
-        if stream and (layer := LAYER.match(tensor.becomes[0] if tensor.becomes else "")):
-            of_layers[layer[0]] = of_layers.get(layer[0], 0) + size
-        else:
-            weights += size
-    weights += max(of_layers.values(), default=0)
+        if tensor.reordered or tensor.dtype != name_of(dtype) or device.type != "cpu":
+            weights += dtype.itemsize * math.prod(tensor.shape)
     config = report.config
     if config is None:
         n = min(TOKENS, report.shape.max_positions)
@@ -157,7 +146,7 @@ def need(
     made = config.vocab_size * config.d_embedding - sum(math.prod(shape) for shape in tables)
     weights += dtype.itemsize * max(0, made)  # a table that is made of smaller tensors
     n = min(TOKENS, config.max_positions)
-    return Need(weights, forward_bytes(config, n, dtype), n, stream)
+    return Need(weights, forward_bytes(config, n, dtype), n)
 
 
 def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
@@ -207,40 +196,16 @@ class DoesNotFitError(CheckpointError):
         self.fitting = fitting
 
 
-def to_be_streamed(report: Report, dtype: torch.dtype, device: torch.device, asked: bool | None = None) -> bool:
-    """Whether the layers of a model stay in its file until they are asked for: as asked, else where it does not fit.
-
-    Raises:
-        DoesNotFitError: it does not fit even so; or, where `asked` says that it all has to, not all at once.
-    """
-    stream = asked
-    if report.config is None and stream is None:
-        stream = False
-    if report.config is None and stream:
-        raise CheckpointError(
-            "{name} is computed by its own code, which needs all of its weights: leave out stream=True.",
-            name=report.name,
-        )
-    if stream is None:
-        stream = not _fits(need(report, dtype, device), device) and _fits(
-            need(report, dtype, device, stream=True), device
-        )
-    require(report, dtype, device, stream=stream)
-    return stream
-
-
-def require(
-    report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
-) -> None:
-    """Refuses a model that does not fit; one that is read by something that `maps` nothing takes all of its weights.
+def require(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> None:
+    """Refuses a model that does not fit.
 
     Raises:
         DoesNotFitError: says what it needs, what there is, and the ways out.
     """
-    needed = need(report, dtype, device, maps=maps, stream=stream)
+    needed = need(report, dtype, device)
     if _fits(needed, device):
         return
-    fitting = smaller_that_fit(report, dtype, device, maps=maps, stream=stream)
+    fitting = smaller_that_fit(report, dtype, device)
     raise DoesNotFitError(
         N_(
             "{name} does not fit: in {dtype} its weights take {weights} and a text of {n} tokens {forward}; {free} are "
@@ -264,12 +229,10 @@ def require(
     )
 
 
-def smaller_that_fit(
-    report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
-) -> tuple[str, ...]:
+def smaller_that_fit(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> tuple[str, ...]:
     """The names of the smaller precisions in which a model fits, the smallest need first."""
     needs = {
-        name_of(other): need(report, other, device, maps=maps, stream=stream)
+        name_of(other): need(report, other, device)
         for other in (torch.bfloat16, torch.float16)
         if other.itemsize < dtype.itemsize
     }

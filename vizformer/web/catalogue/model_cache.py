@@ -192,24 +192,14 @@ def need(model: ModelRef) -> "Need":
         CheckpointError: no such precision, or no such device.
     """
     prepare_torch()
-    from vizformer.checkpoints.tensors.memory import need, to_be_streamed
+    from vizformer.checkpoints.tensors.memory import need, require
     from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
 
     found, device = glance(model), chosen_device(precision.device())
     dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
-    if (loaded := _LOADED.get(model)) is not None:  # which has its memory already
-        return need(found, dtype, device, stream=loaded.is_own and loaded.model.is_streamed)
-    return need(found, dtype, device, stream=to_be_streamed(found, dtype, device))
-
-
-def smaller_that_fit(model: ModelRef) -> tuple[str, ...]:
-    """The precisions in which all weights of a model fit into memory at once, of those below its own."""
-    from vizformer.checkpoints.tensors import memory
-    from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
-
-    found = glance(model)
-    dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
-    return memory.smaller_that_fit(found, dtype, chosen_device(precision.device()))
+    if model not in _LOADED:  # which would have its memory already
+        require(found, dtype, device)
+    return need(found, dtype, device)
 
 
 def glance(model: ModelRef) -> "Report":
@@ -233,8 +223,7 @@ def _weight(model: "Opened") -> int:
 
     readers = [reader for reader in (model.tokenizer, model.source_tokenizer) if reader is not None]
     vocabularies = _WORD * sum(reader.vocab_size for reader in readers)
-    streamed = model.is_own and model.model.is_streamed
-    return need(model.report, model.dtype, model.device, stream=streamed).weights + vocabularies
+    return need(model.report, model.dtype, model.device).weights + vocabularies
 
 
 def checkpoint(model: ModelRef) -> "Opened":

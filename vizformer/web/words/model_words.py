@@ -53,8 +53,6 @@ def memory(needed: Need, device: str) -> str:
         n=needed.tokens,
         device=device,
     )
-    if needed.streamed:
-        said += " " + _("The weights do not all fit into memory, so every forward reads them layer by layer.")
     free = available(chosen_device(device))
     return said if free is None else f"{said} " + _("{free} are free.", free=size(free))
 

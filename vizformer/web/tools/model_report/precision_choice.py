@@ -54,8 +54,6 @@ def choose(model: ModelRef, report: Report) -> None:
         return
     with words:
         st.caption(errors.plain(model_words.memory(needed, device())))
-    for other in model_cache.smaller_that_fit(sources.stamped(model)) if needed.streamed else ():
-        st.button(_("Compute in {dtype}", dtype=other), key=f"{key}.{other}", on_click=_set, args=(model, other))
 
 
 def _take(model: ModelRef, key: str) -> None:

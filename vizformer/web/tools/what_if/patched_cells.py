@@ -43,11 +43,9 @@ def estimated(prompts: Prompts, asked: Asked) -> Float[ndarray, "*shape"]:
 
 
 def is_estimated(prompts: Prompts) -> bool:
-    """Whether there is a gradient, as there is none of recorded code and of streamed layers, and it takes no long time."""
+    """Whether there is a gradient, as there is none of recorded code, and it takes no long time."""
     checkpoint = prompts.clean.checkpoint
-    if not checkpoint.is_own or checkpoint.model.is_streamed:
-        return False
-    return watched_work.cost(prompts.clean, 3) < watched_work.AT_ONCE  # it takes three runs
+    return checkpoint.is_own and watched_work.cost(prompts.clean, 3) < watched_work.AT_ONCE  # it takes three runs
 
 
 @dataclass(frozen=True)
