@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from vizformer.checkpoints import agreement_check, load
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.frame import sitemap
 
@@ -37,12 +36,8 @@ def open_app() -> Open:
 
 
 @pytest.fixture
-def compare(monkeypatch: pytest.MonkeyPatch) -> Callable[[AppTest], AppTest]:
-    """`compare(app)` on the page Model report: presses the button, and waits; in this process, not in one of its own."""
-
-    def here(folder: Path, dtype: str, device: str, text: str, goes_on: Callable[[], bool]) -> object:
-        goes_on()
-        return agreement_check.agreement(load(folder, dtype=dtype, device=device), folder, text)
+def compare() -> Callable[[AppTest], AppTest]:
+    """`compare(app)` on the page Model report: presses the button, and waits."""
 
     def compared(app: AppTest) -> AppTest:
         app.button(key="report.compare").click().run()
@@ -50,5 +45,4 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> Callable[[AppTest], AppTest]:
             assert work.ended.wait(120)
         return app.run()
 
-    monkeypatch.setattr(agreement_check, "agreement_apart", here)
     return compared

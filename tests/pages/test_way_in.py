@@ -89,13 +89,13 @@ def test_a_comparison_begins_once_the_picture_is_there(
 ) -> None:
     began: list[str] = []
 
-    def compared(folder: object, dtype: str, device: str, text: str, goes_on: object) -> Agreement:
+    def compared(ours: object, folder: object, text: str) -> Agreement:
         began.append(text)
         if apart is None:
             raise CheckpointError(N_("There is no memory for a second copy."))
-        return Agreement(tokens=4, stream=apart, maps=0.0, logits=None, version="9.8.7")
+        return Agreement(tokens=4, maps=apart, z=0.0, logits=None, version="9.8.7")
 
-    monkeypatch.setattr(agreement_check, "agreement_apart", compared)
+    monkeypatch.setattr(agreement_check, "agreement", compared)
     app = open_app(ATTENTION, model="models/mine", text=TEXT)
     app.run()
     assert not began

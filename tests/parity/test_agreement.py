@@ -1,12 +1,13 @@
-"""The badge of Model report: agreement is measured, and a difference is seen."""
+"""The badge of Model report: agreement with recorded code is measured, and a difference is seen."""
 
 import pytest
 import torch
 
 from tests.checkpoints import folders as made
 from tests.pages.conftest import compare, open_app  # noqa: F401  (fixtures)
+from tests.parity.test_encoder_families import written
 from vizformer.checkpoints import load
-from vizformer.checkpoints.agreement_check import agreement, agreement_apart
+from vizformer.checkpoints.agreement_check import agreement
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import model_cache, server_folder
 
@@ -43,27 +44,15 @@ def test_a_difference_is_seen(root):
 def test_what_transformers_cannot_open_is_said(root):
     with pytest.raises(CheckpointError, match="Hugging Face layout"):
         agreement(load("zh-en"), root / "llama", "我有一只猫。")
-    with pytest.raises(CheckpointError, match="does not open this folder"):
+    with pytest.raises(CheckpointError, match="lacks"):
         agreement(load(root / "llama"), root / "nothing", TEXT)
 
 
-def test_a_process_of_its_own_finds_the_same_and_can_be_left(root):
-    path = root / "llama"
-    rests = iter([True, False, False, True])  # for a while
-    found = agreement_apart(path, "float32", "cpu", TEXT, lambda: next(rests, True))
-    assert found == agreement(load(path), path, TEXT)
-    assert next(rests, None) is None
-    with pytest.raises(CheckpointError, match="There is no text yet"):
-        agreement_apart(path, "float32", "cpu", "", lambda: True)
-
-    class LeavesError(Exception):
-        pass
-
-    def leave():
-        raise LeavesError
-
-    with pytest.raises(LeavesError):
-        agreement_apart(path, "float32", "cpu", TEXT, leave)
+def test_maps_of_other_sizes_are_not_compared(tmp_path):
+    """Longformer's code attends in chunks."""
+    folder = written("longformer", tmp_path)
+    with pytest.raises(CheckpointError, match="no map of these tokens"):
+        agreement(load(folder), folder, TEXT)
 
 
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "The same numbers as transformers"), ("zh-CN", "的数值一致")])

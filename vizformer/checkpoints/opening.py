@@ -126,6 +126,18 @@ def _recorded(
     return OpenedRecorded(**known, report=replace(report, recorded_shape=made.shape))
 
 
+def load_recorded(folder: Path, dtype: torch.dtype, device: torch.device) -> OpenedRecorded:
+    """A folder in Hugging Face layout, computed by the code of `transformers` also where our own Transformer computes it.
+
+    Raises:
+        CheckpointError: as `load`.
+    """
+    opened = Folder(folder)
+    examined = by_transformers.examine(opened, opened.object(CONFIG))
+    require(examined.report, dtype, device)
+    return _recorded(opened.name, examined, examined.report, dtype, device)
+
+
 def inspect(
     source: str | Path,
     *,

@@ -142,11 +142,6 @@ class Turns:
             quiet = time.monotonic() - ended >= seconds
             return quiet and all(turn.watching for turn in self._running) and not self._waiting
 
-    def is_empty(self) -> bool:
-        """Whether nothing is run at all, not even what is `watching`."""
-        with self._lock:
-            return not self._running and not self._waiting
-
     # --- under the lock -----------------------------------------------------------------------------------------------
 
     def _wait(self, turn: _Turn) -> None:

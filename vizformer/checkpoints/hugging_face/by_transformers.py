@@ -270,6 +270,9 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> nn.Mo
     if problems := problems or _untied(model):
         raise misfit(next(iter(examined.report.files)), problems)
     made: nn.Module = model.to(device)
+    for one in made.parameters():
+        if one.is_floating_point():  # those of no file too, which are computed from the options (Marian's positions)
+            one.data = one.data.to(dtype)
     return made.eval().requires_grad_(False)
 
 

@@ -25,7 +25,6 @@ from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES, Cache, cached
 from vizformer.web.catalogue.model_readers import PERIOD, READERS, Readers
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.turns import TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,19 +139,11 @@ def assumed(model: ModelRef) -> "Mapping[str, Value]":
 
 @cached(refusals=lambda model, text: is_settled(model))
 def agreement(model: ModelRef, text: str) -> "Agreement":
-    """A folder of others' held against `transformers`, for one text, in a process of its own."""
-    from vizformer.checkpoints.agreement_check import agreement_apart
-    from vizformer.web.catalogue.long_work import HEARD
-
-    heard = HEARD.get()
-
-    def goes_on() -> bool:
-        if heard is not None:
-            heard(0, 1)
-        return TURNS.is_empty()  # it rests while a page is drawn, or waits for its forward
+    """A folder of others' held against its own code in `transformers`, for one text."""
+    from vizformer.checkpoints.agreement_check import agreement
 
     with sources.reading(model) as folder:
-        return agreement_apart(folder, model.dtype, str(precision.device()), text, goes_on)
+        return agreement(checkpoint(model), folder, text)
 
 
 @cached(refusals=lambda model: is_settled(model))

@@ -62,22 +62,22 @@ def agreement(found: Agreement) -> str:
     values = dict(
         version=found.version,
         n=found.tokens,
-        stream=f"{found.stream:.1g}",
         maps=f"{found.maps:.1g}",
+        z=f"{found.z:.1g}",
         dtype=found.dtype,
         tolerance=f"{found.tolerance:.2g}",
         units=found.units,
     )
     if found.holds:
         said = _(
-            "The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
-            "{stream}, every attention map to {maps}.",
+            "The same numbers as transformers {version} for your sentence ({n} tokens): every attention map to {maps}, what "
+            "every head mixes to {z}.",
             **values,
         )
     else:
         said = _(
-            "The numbers differ from transformers {version} for your sentence ({n} tokens): residual stream by "
-            "{stream}, attention maps by {maps}.",
+            "The numbers differ from transformers {version} for your sentence ({n} tokens): attention maps by {maps}, what "
+            "heads mix (z) by {z}.",
             **values,
         )
     if found.logits is not None:
