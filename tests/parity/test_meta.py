@@ -14,7 +14,6 @@ pytest.importorskip("sentencepiece")
 
 import sentencepiece
 
-from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import same_numbers, theirs
 from vizformer.assets import asset
@@ -122,8 +121,6 @@ def test_slices_for_several_machines_are_put_together(rows: bool, tied: bool, tm
     assert needed.weights >= matrices * (1 if not tied else 0.5)
     for name in ("consolidated.00.pth", "consolidated.01.pth"):  # each of them stands for all
         same_numbers(load(made / name), theirs(source, "LlamaForCausalLM"))
-    streamed = load(made, stream=True)
-    tiny.assert_close(streamed.trace(ids=[3, 1, 7]).logits, ours.trace(ids=[3, 1, 7]).logits)
 
 
 def test_slices_that_are_not_of_one_model_or_incomplete_are_refused(tmp_path: Path) -> None:
