@@ -243,7 +243,7 @@ class Eager:
         plain = [theta ** (-2 * m / d) for m in range(d // 2)]
         frequency = torch.tensor([f if local else slowed(self.config, f) for f in plain], dtype=torch.float64)
         angle = torch.arange(n).double()[:, None] * frequency
-        turned = pairs * torch.polar(torch.full_like(angle, 1.0 if local else self.config.rope_gain), angle)
+        turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat([turned.real, turned.imag, rest], dim=-1)
 
     def _place(self, site: str, head: int, n_q: int, n_k: int) -> Tensor:
@@ -303,11 +303,6 @@ def slowed(config: ModelConfig, frequency: float) -> float:
     """Longer contexts: "linear" divides all by the factor, "llama3" those of wavelengths beyond trained / low."""
     if config.rope_scaling == "none":
         return frequency
-    if config.rope_scaling == "yarn":
-        return mixed_by_pair(config, frequency)
-    if config.rope_divisors is not None:
-        pair = -math.log(frequency) / math.log(config.rope_theta) * (config.rope_dims or config.d_head) / 2
-        return frequency / config.rope_divisors[round(pair)]
     length = 2 * math.pi / frequency
     if config.rope_scaling == "linear" or length > config.rope_trained_positions / config.rope_low_turns:
         return frequency / config.rope_factor
@@ -315,20 +310,6 @@ def slowed(config: ModelConfig, frequency: float) -> float:
         return frequency
     turns, low, high = config.rope_trained_positions / length, config.rope_low_turns, config.rope_high_turns
     return ((high - turns) * frequency / config.rope_factor + (turns - low) * frequency) / (high - low)
-
-
-def mixed_by_pair(config: ModelConfig, frequency: float) -> float:
-    """YaRN: from the pair that turns so often in the texts of the first training, less and less of it is kept."""
-    half, span = (config.rope_dims or config.d_head) / 2, math.log(config.rope_theta)
-    m = -math.log(frequency) / span * half
-    ends = (config.rope_high_turns, config.rope_low_turns)
-    rates = (2 * math.pi * turns / config.rope_trained_positions for turns in ends)
-    first, last = (-math.log(rate) / span * half for rate in rates)
-    if config.rope_whole_pairs:
-        first, last = math.floor(first), math.ceil(last)
-    first, last = max(first, 0), min(last, 2 * half - 1)
-    slow = min(max((m - first) / (last - first), 0), 1)
-    return frequency * (1 - slow) + frequency / config.rope_factor * slow
 
 
 def slope(head: int, n_heads: int) -> float:

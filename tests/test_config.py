@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import tiny
-from vizformer.config import _GONE, ModelConfig
+from vizformer.config import _GONE, _GONE_VALUES, ModelConfig
 from vizformer.errors import ConfigError, VizformerError
 from vizformer.options import STATIONS
 from vizformer.options.common import CommonOptions
@@ -76,19 +76,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(embedding_dim=6, n_encoder_layers=0, embedding_norm=True, positions="none"),
         ["take head='transform', head='projection' or tied"],
     ),
-    (dict(positions="rope", rope_scaling="longrope"), ["rope_divisors and rope_scaling='longrope' belong together"]),
-    (dict(positions="rope", rope_divisors=(1.0, 2.0)), ["rope_divisors and rope_scaling='longrope' belong together"]),
-    (
-        dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 0.0)),
-        ["rope_divisors: must be numbers above 0, one for each of the"],
-    ),
-    (
-        dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 1e-320)),
-        ["rope_divisors: must be numbers above 0, one for each of the"],
-    ),
-    (dict(positions="rope", rope_gain=1.2), ["rope_gain: only rope_scaling='yarn' and 'longrope' have one"]),
-    (dict(rope_divisors=(1.0, "2")), ["rope_divisors=(1.0, '2'): must be a list of float or nothing"]),
-    (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3', 'yarn', 'longrope'"]),
+    (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3'"]),
     (dict(rope_factor=0.0), ["rope_factor=0.0: must be above 0"]),
     (dict(rope_low_turns=math.nan), ["rope_low_turns=nan: must be above 0"]),
     (dict(rope_high_turns=1.0), ["rope_high_turns=1.0: must be above rope_low_turns=1.0"]),
@@ -178,7 +166,6 @@ def test_every_option_has_an_illegal_value_above() -> None:
         "scaled_embedding": "bias",
         "embedding_norm": "bias",
         "qk_norm": "bias",
-        "rope_whole_pairs": "bias",
         "forced_bos_id": "decoder_start_id",
     }
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
@@ -231,6 +218,14 @@ def test_options_that_went_are_read_where_they_did_nothing_and_refused_by_name(n
     assert ModelConfig.from_dict({**options, name: nothing}) == tiny.config()
     with pytest.raises(ConfigError, match=rf"no longer has the options {name}="):
         ModelConfig.from_dict({**options, name: 7})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in _GONE_VALUES.items() for value in values]
+)
+def test_values_that_went_are_refused_with_the_way_out(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=rf"no longer has the options {name}='{value}'.*Open the original folder"):
+        ModelConfig.from_dict({**tiny.config().to_dict(), name: value})
 
 
 def test_every_config_of_before_opens() -> None:

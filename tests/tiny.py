@@ -97,19 +97,6 @@ LLAMA3: dict[str, Any] = {
     "rope_theta": 100.0,
     "rope_trained_positions": 64,
 }
-YARN: dict[str, Any] = {
-    **LLAMA3,
-    "rope_scaling": "yarn",
-    "rope_factor": 4.0,
-    "attention_scale": 0.25 * 1.2,
-}
-LONGROPE: dict[str, Any] = {
-    **LLAMA,
-    "rope_scaling": "longrope",
-    "rope_divisors": (1.25, 3.0),
-    "attention_scale": 0.6,
-}
-GAINED: dict[str, Any] = {**YARN, "attention_scale": None, "rope_dims": 12, "rope_gain": 1.3}
 
 MARIAN: dict[str, Any] = dict(
     sinusoids="halves", scaled_embedding=True, activation="silu", logit_bias=True, decoder_start_id=0, never_pad=True

@@ -75,7 +75,12 @@ _GONE: Mapping[str, Any] = {
     "final_norm_stack": "each",
     "decoder_positions_after_norm": False,
     "relative_in_layers": False,
+    "rope_whole_pairs": True,
+    "rope_divisors": None,
+    "rope_gain": 1.0,
 }
+# Values that went, of options that stay.
+_GONE_VALUES: Mapping[str, tuple[str, ...]] = {"rope_scaling": ("yarn", "longrope")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +130,8 @@ class ModelConfig(Options):
 
         Options that are no longer there are left out where they did nothing, and refused by name otherwise.
         """
-        if lost := sorted(name for name, nothing in _GONE.items() if options.get(name, nothing) != nothing):
+        lost = sorted(name for name, nothing in _GONE.items() if options.get(name, nothing) != nothing)
+        if lost := lost + [name for name, values in _GONE_VALUES.items() if options.get(name) in values]:
             raise ConfigError(
                 "This version no longer has the options {names}, which this model needs. Open the folder that it was made "
                 "from: its own code in `transformers` runs and is recorded. Or take the version of VizFormer that wrote it.",

@@ -100,7 +100,7 @@ def test_only_the_first_numbers_are_turned() -> None:
 
 def test_pairs_are_slowed_down_for_longer_texts() -> None:
     """llama3: fast pairs as they are, slow ones by the factor, the others in between; linear: all by the factor."""
-    divided = slowing(tiny.config("decoder-only", **tiny.LLAMA3), 0).divisors
+    divided = slowing(tiny.config("decoder-only", **tiny.LLAMA3), 0)
     assert divided is not None
     assert divided[0] == 1.0
     assert divided[-1] == 8.0

@@ -20,12 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "granite": tiny.GRANITE,
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
-    "yarn": tiny.YARN,
-    "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
     "some layers turn": {**tiny.QWEN3, "rope_layers": (1,)},
-    "longrope": tiny.LONGROPE,
-    "gained": tiny.GAINED,
-    "gained in one layer": {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
     "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},
 }

@@ -12,7 +12,6 @@ from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
-from vizformer.explain.rope import Slowing
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import own_scale_text
 from vizformer.explain.step import Made, Operand, Proof, Step
@@ -28,7 +27,7 @@ def attention_sublayer(
     source: str | None,
     angles: ndarray | None = None,
     distances: Slopes | Buckets | None = None,
-    slowed: Slowing | None = None,
+    slowed: ndarray | None = None,
     theta: float = 10_000.0,
 ) -> Iterator[Step]:
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.

@@ -11,7 +11,7 @@ from torch import nn
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.qk_norms import layer_step as norm_step
 from vizformer.explain.qk_norms import normalise_both
-from vizformer.explain.rope import Slowing, turn
+from vizformer.explain.rope import turn
 from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, sizes
@@ -26,7 +26,7 @@ def projections(
     site: str,
     source: str | None,
     angles: ndarray | None,
-    slowed: Slowing | None,
+    slowed: Float[ndarray, " pairs"] | None,
     theta: float,
 ) -> tuple[
     list[Step], Float[ndarray, "h n_q d_head"], Float[ndarray, "kv n_k d_head"], Float[ndarray, "kv n_k d_head"]
@@ -48,7 +48,7 @@ def projections(
     q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
     qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
     normed = normalise_both(attention, qh, kh)
-    turned_q, turned_k = normed if angles is None else (turn(t, angles, slowed, dtype) for t in normed)
+    turned_q, turned_k = normed if angles is None else (turn(t, angles, dtype) for t in normed)
     turned_q, turned_k, vh = (
         set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
     )

@@ -13,7 +13,7 @@ from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
-from vizformer.explain.rope import Slowing, angles, slowing, turn
+from vizformer.explain.rope import angles, slowing, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
@@ -32,7 +32,7 @@ class Operands:
     head: int
     query: int
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
-    slowed: Slowing | None = None  # what is done to the rotation for longer texts
+    slowed: Float[ndarray, " pairs"] | None = None  # what divides the angles for longer texts
     theta: float = 10_000.0  # the base of the angles
     distances: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
 
@@ -171,16 +171,12 @@ class Operands:
 
     @cached_property
     def q_recomputed(self) -> Float[ndarray, " d_head"]:
-        q = (
-            self.q_normed
-            if self.angles is None
-            else turn(self.q_normed, self.angles[self.query], self.slowed, self.dtype)
-        )
+        q = self.q_normed if self.angles is None else turn(self.q_normed, self.angles[self.query], self.dtype)
         return set_cells(self.trace, f"{self.site.name}.q", q, (self.head, self.query))
 
     @cached_property
     def k_recomputed(self) -> Float[ndarray, "n_k d_head"]:
-        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.slowed, self.dtype)
+        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.dtype)
         return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
 
     @cached_property

@@ -1,7 +1,5 @@
 """Rotary positions: the angles, and queries and keys turned by them, pair by pair."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -21,32 +19,16 @@ def angles(config: ModelConfig, n: int, layer: int) -> Float[ndarray, "n pairs"]
     pair = np.arange(d // 2)
     frequency: ndarray = config.theta(layer) ** (-2.0 * pair / d)
     slowed = slowing(config, layer)
-    return np.arange(n)[:, None] * (frequency if slowed is None else frequency / slowed.divisors)
+    return np.arange(n)[:, None] * (frequency if slowed is None else frequency / slowed)
 
 
-@dataclass(frozen=True)
-class Slowing:
-    """What a layer does to its rotation for longer texts."""
-
-    divisors: Float[ndarray, " pairs"]  # by what each pair's angle is divided, 1 where it was left
-    gain: float = 1.0  # what the turned numbers are multiplied by
-
-
-def slowing(config: ModelConfig, layer: int) -> Slowing | None:
-    """None where a layer does nothing for longer texts."""
+def slowing(config: ModelConfig, layer: int) -> Float[ndarray, " pairs"] | None:
+    """By what each pair's angle is divided for longer texts, 1 where it was left; None where a layer divides none."""
     if config.positions != "rope" or config.rope_scaling == "none" or config.turns_locally(layer):
         return None
-    return Slowing(_divisors(config), config.turned_gain(layer))
-
-
-def _divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
     frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
     if config.rope_scaling == "linear":
         return np.full_like(frequency, config.rope_factor)
-    if config.rope_divisors is not None:
-        return np.array(config.rope_divisors)
-    if config.rope_scaling == "yarn":
-        return _yarn_divisors(config)
     length = 2 * np.pi / frequency  # tokens in which a pair turns once
     trained, low, high = config.rope_trained_positions, config.rope_low_turns, config.rope_high_turns
     kept = (trained / length - low) / (high - low)
@@ -56,35 +38,18 @@ def _divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
     return np.where(between, mixed, slow_or_fast)
 
 
-def _yarn_divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
-    """1 up to the pair that turns rope_high_turns times, rope_factor from that which turns rope_low_turns times on.
-
-    Between them 1 / divisor falls evenly (Peng et al. 2023, "YaRN", section 3.2; the rounding is that of their code).
-    """
-    d = config.turned_dims
-    turns = np.array([config.rope_high_turns, config.rope_low_turns])
-    place = np.log(config.rope_trained_positions / (2 * np.pi * turns)) / np.log(config.rope_theta) * d / 2
-    if config.rope_whole_pairs:
-        place = np.array([np.floor(place[0]), np.ceil(place[1])])
-    first, last = max(place[0], 0.0), min(place[1], d - 1.0)
-    slowed = np.clip((np.arange(d // 2) - first) / (last - first or 1e-3), 0.0, 1.0)
-    return 1.0 / (1.0 - slowed + slowed / config.rope_factor)
-
-
 def turn(
     x: Float[ndarray, "... d_head"],
     angle: Float[ndarray, "... pairs"],
-    slowed: Slowing | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Float[ndarray, "... d_head"]:
-    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise, times the gain; what is behind stays.
+    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise; what is behind stays.
 
     `dtype` is what the model computes in: in half precision it rounds cosines, products and sums.
     """
     half = angle.shape[-1]
     first, second, rest = np.split(x, [half, 2 * half], axis=-1)
-    gain = 1.0 if slowed is None else slowed.gain
-    cos, sin = stored(gain * np.cos(angle), dtype), stored(gain * np.sin(angle), dtype)
+    cos, sin = stored(np.cos(angle), dtype), stored(np.sin(angle), dtype)
     products = [stored(a * b, dtype) for a, b in ((first, cos), (second, sin), (first, sin), (second, cos))]
     turned = (stored(products[0] - products[1], dtype), stored(products[2] + products[3], dtype))
     return np.concatenate([*turned, rest], axis=-1)

@@ -9,7 +9,7 @@ from torch import Tensor
 from vizformer.explain import latex
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.rope import Slowing, turn
+from vizformer.explain.rope import turn
 from vizformer.explain.step import Axis, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer
 from vizformer.messages import N_, Message
@@ -72,53 +72,49 @@ def rotation_steps(o: Operands) -> list[Step]:
             inputs=divisor_input(o.slowed),
         )
 
-    title, live = N_("Turn the query by its position"), _live("q", i, o.q_normed, o.angles[i], o.slowed)
+    title, live = N_("Turn the query by its position"), _live("q", i, o.q_normed, o.angles[i])
     query = step(
         "q", title, query_text, "i", live, rf"q'_{{{i}}}", str(i), before_q, Operand(r"\phi", angle, o.angles[i])
     )
     j = min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
-    title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j], o.slowed)
+    title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j])
     angles, at = Operand(r"\Phi", angle, o.angles, keys), f"torch.arange({o.n_k})[:, None]"
     return [query, step("k", title, keys_text, "j", live, "K'", at, before_k, angles)]
 
 
-def angle_code(theta: float, pairs: int, position: str, slowed: Slowing | None) -> str:
+def angle_code(theta: float, pairs: int, position: str, slowed: Float[ndarray, " pairs"] | None) -> str:
     """The angles of all pairs at a position (a number, or a column of them), and their cosines and sines."""
     slower = "" if slowed is None else " / c"
-    gain = "" if slowed is None or slowed.gain == 1 else f"{slowed.gain!r} * "
     return (
         f"m = torch.arange({pairs}, dtype=torch.float64)  # pair m: numbers m and m + {pairs}\n"
         f"phi = {position} * {theta!r} ** (-2 * m / {2 * pairs}){slower}\n"
-        f"cos, sin = {gain}phi.cos().float(), {gain}phi.sin().float()"
+        "cos, sin = phi.cos().float(), phi.sin().float()"
     )
 
 
-def divisor_input(slowed: Slowing | None) -> dict[str, Tensor]:
+def divisor_input(slowed: Float[ndarray, " pairs"] | None) -> dict[str, Tensor]:
     """What `angle_code` reads."""
-    return {} if slowed is None else {"c": torch.from_numpy(slowed.divisors)}
+    return {} if slowed is None else {"c": torch.from_numpy(slowed)}
 
 
-def slowing_operands(slowed: Slowing | None) -> tuple[Operand, ...]:
+def slowing_operands(slowed: Float[ndarray, " pairs"] | None) -> tuple[Operand, ...]:
     """What is done to the rotation for texts longer than those of the first training."""
     if slowed is None:
         return ()
     by = N_("by what each pair's angle is divided, to reach texts longer than those of the first training")
-    gain = N_("what the turned numbers are multiplied by, because of longer texts")
-    found = Operand("c", by, slowed.divisors)
-    return (found,) if slowed.gain == 1 else (found, Operand("g", gain, np.array([slowed.gain])))
+    return (Operand("c", by, slowed),)
 
 
-def formula(before: str, letter: str, position: str, partial: bool, slowed: Slowing | None) -> str:
+def formula(before: str, letter: str, position: str, partial: bool, slowed: Float[ndarray, " pairs"] | None) -> str:
     """Pair m of a query or key; where only the first r numbers are turned, the others too."""
     d = "r" if partial else "d"
     width = "r" if partial else r"d_\mathrm{head}"
     first, second = f"{before}_m", f"{before}_{{m + {d}/2}}"
     by = "" if slowed is None else " / c_m"
-    g = "" if slowed is None or slowed.gain == 1 else r"\, g"
     rest = rf" \\ {letter}'_m &= {first} \quad (m \geq r)" if partial else ""
     return (
-        rf"\begin{{aligned}} {letter}'_m &= {first}{g} \cos\phi_m - {second}{g} \sin\phi_m \\"
-        rf" {letter}'_{{m + {d}/2}} &= {first}{g} \sin\phi_m + {second}{g} \cos\phi_m \\"
+        rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
+        rf" {letter}'_{{m + {d}/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
         rf" \phi_m &= {position}\,\theta^{{-2m/{width}}}{by}{rest} \end{{aligned}}"
     )
 
@@ -136,13 +132,11 @@ def _code(letter: str, given: str, pairs: int, partial: bool) -> str:
     )
 
 
-def _live(
-    letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"], slowed: Slowing | None
-) -> str:
-    """The first pair with its numbers, cosine and sine times the gain."""
+def _live(letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"]) -> str:
+    """The first pair with its numbers."""
     half = len(angle)
-    first, second, turned = row[0], row[half], turn(row, angle, slowed)
-    cos, sin = _cosine_and_sine(angle[0], slowed)
+    first, second, turned = row[0], row[half], turn(row, angle)
+    cos, sin = latex.factor(np.cos(angle[0])), latex.factor(np.sin(angle[0]))
     return (
         rf"{letter}'_{{{position},0}} = {latex.number(first)} \cdot {cos} - {latex.factor(second)} \cdot {sin} = "
         rf"{latex.number(turned[0])}, \qquad "
@@ -151,29 +145,24 @@ def _live(
     )
 
 
-def _cosine_and_sine(angle: float, slowed: Slowing | None) -> tuple[str, str]:
-    gain = 1.0 if slowed is None else slowed.gain
-    return latex.factor(gain * np.cos(angle)), latex.factor(gain * np.sin(angle))
-
-
 def layer_step(
     at: Sublayer,
     given: Float[ndarray, "h n d_head"],
     turned: tuple[ndarray, ndarray],
     angles: Float[ndarray, "n pairs"],
     theta: float,
-    slowed: Slowing | None,
+    slowed: Float[ndarray, " pairs"] | None,
     proof: Proof,
     *,
     normed: bool,
 ) -> Step:
     """For all heads and positions at once: `given` are the queries before, `turned` the queries and keys after.
 
-    `theta` is the base of the angles, `slowed` what is done to them for longer texts; `normed` says whether
+    `theta` is the base of the angles, `slowed` what divides them for longer texts; `normed` says whether
     queries and keys were normalised before.
     """
     n_q, d_head, half = *given.shape[1:], angles.shape[1]
-    (cos, sin), last = _cosine_and_sine(angles[-1, 0], slowed), n_q - 1
+    cos, sin, last = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0])), n_q - 1
     hat, partial = r"\hat " if normed else "", 2 * half < d_head
     return Step(
         at.key("turned"),
@@ -193,7 +182,7 @@ def layer_step(
         ),
         formula(f"{hat}q", "q", "i", partial, slowed),
         rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
-        rf"{sin} = {latex.number(turn(given[0, -1], angles[-1], slowed)[0])}",
+        rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
         "Q'",
         turned[0],
         angle_code(theta, half, f"torch.arange({n_q})[:, None]", slowed)

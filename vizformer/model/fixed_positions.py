@@ -11,7 +11,7 @@ def position_tables(config: ModelConfig) -> dict[str, Tensor]:
     if config.positions == "sinusoidal":
         return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model, config.sinusoids)}
     if config.positions == "rope":
-        table = rotation(config.max_positions, rope_frequencies(config), config.rope_gain)
+        table = rotation(config.max_positions, rope_frequencies(config))
         found = {"rope_cos": table.cos, "rope_sin": table.sin}
         if config.rope_local_theta is None:
             return found

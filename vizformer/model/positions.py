@@ -33,7 +33,7 @@ def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleave
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each; times rope_gain.
+    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each.
 
     d is d_head, or less where only the first d numbers of a query or key are turned.
     """
@@ -69,21 +69,10 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
 
     frequency * (s + (1 - s) / F),   s = (r - low) / (high - low), held between 0 and 1
 
-    "yarn" in the same way, but with s falling from pair to pair, from the one that turns `high` times to that which turns
-    `low` times:
-
-    s = 1 - (m - first) / (last - first), held between 0 and 1;   pair(r) = d ln(trained / (2 pi r)) / (2 ln theta)
-
-    first = pair(high) and last = pair(low), rounded outwards where rope_whole_pairs says so, within 0 and d - 1.
-
-    "longrope" divides that of pair m by rope_divisors[m].
-
     `local`: in the layers that turn by rope_local_theta, where nothing is slowed down.
 
     Source: Su et al. 2021, "RoFormer", section 3.2.2; Chen et al. 2023, "Extending Context Window of Large Language
-    Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models"; Peng et al. 2023, "YaRN:
-    Efficient Context Window Extension of Large Language Models", section 3.2, and the code published with it; Ding et al.
-    2024, "LongRoPE", section 3.
+    Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models".
     """
     d = config.turned_dims
     pair = torch.arange(0, d, 2, dtype=torch.float64)  # [pairs]
@@ -93,37 +82,18 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
         return frequency
     if config.rope_scaling == "linear":
         return frequency / config.rope_factor
-    if config.rope_divisors is not None:
-        return frequency / torch.tensor(config.rope_divisors, dtype=torch.float64)
     if config.rope_scaling == "llama3":
         turns = config.rope_trained_positions * frequency / (2 * math.pi)
         kept = ((turns - config.rope_low_turns) / (config.rope_high_turns - config.rope_low_turns)).clamp(0, 1)
         return frequency * (kept + (1 - kept) / config.rope_factor)
-    if config.rope_scaling == "yarn":
-        first, last = _yarn_pairs(config)
-        kept = 1 - ((pair / 2 - first) / (last - first)).clamp(0, 1)
-        return frequency * (kept + (1 - kept) / config.rope_factor)
     return frequency
 
 
-def _yarn_pairs(config: ModelConfig) -> tuple[float, float]:
-    """Between which pairs "yarn" mixes: the places of those that turn rope_high_turns and rope_low_turns times."""
-    d, span = config.turned_dims, 2 * math.log(config.rope_theta)
-    first, last = (
-        d * math.log(config.rope_trained_positions / (2 * math.pi * turns)) / span
-        for turns in (config.rope_high_turns, config.rope_low_turns)
-    )
-    if config.rope_whole_pairs:
-        first, last = float(math.floor(first)), float(math.ceil(last))
-    first, last = max(first, 0.0), min(last, d - 1.0)
-    return first, last + 1e-3 if first == last else last  # as the published code, which never divides by 0
-
-
-def rotation(n: int, frequencies: Float[Tensor, " pairs"], gain: float = 1.0) -> Rotation:
-    """The rotations of positions 0..n-1: pair m turns by pos * frequencies[m], and is multiplied by `gain`."""
+def rotation(n: int, frequencies: Float[Tensor, " pairs"]) -> Rotation:
+    """The rotations of positions 0..n-1: pair m turns by pos * frequencies[m]."""
     position = torch.arange(n, dtype=torch.float64)[:, None]  # [n, 1]
     angle = position * frequencies  # [n, pairs]
-    return Rotation((gain * angle.cos()).float(), (gain * angle.sin()).float())
+    return Rotation(angle.cos().float(), angle.sin().float())
 
 
 def relative_positions(n_q: int, n_k: int, device: torch.device | None = None) -> Int[Tensor, "n_q n_k"]:

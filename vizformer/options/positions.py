@@ -6,11 +6,11 @@ from typing import Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import AboveOne, Count, Layers, Numbers, Positive, are_layers
+from vizformer.options.kinds import AboveOne, Count, Layers, Positive, are_layers
 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 Sinusoids = Literal["interleaved", "halves"]
-RopeScaling = Literal["none", "linear", "llama3", "yarn", "longrope"]
+RopeScaling = Literal["none", "linear", "llama3"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +35,8 @@ class PositionOptions(CommonOptions):
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
             rope_high_turns as they are, and mixes the two in between (Grattafiori et al. 2024, "The Llama 3 Herd of
-            Models", and the code published with it); "yarn" mixes pair by pair between those that turn so often (Peng
-            et al. 2023, "YaRN"); "longrope" divides the angle of each pair by its own number in rope_divisors (Ding et
-            al. 2024, "LongRoPE"). What the last two multiply the scores by is part of attention_scale, where all numbers of
-            all layers turn, and rope_gain otherwise.
+            Models", and the code published with it).
         rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
-        rope_whole_pairs: "yarn" mixes from a whole pair to a whole pair, rounded outwards; otherwise from places between.
-        rope_divisors: of "longrope", one for each pair that turns.
-        rope_gain: what "yarn" and "longrope" multiply the turned numbers of queries and keys by.
         relative_bias: the scores get the learned numbers of "relative" beside the vectors of positions="learned" (Song et
             al. 2020, "MPNet").
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
@@ -62,9 +56,6 @@ class PositionOptions(CommonOptions):
     rope_low_turns: Positive = 1.0
     rope_high_turns: float = 4.0
     rope_trained_positions: Count = 8192
-    rope_whole_pairs: bool = True
-    rope_divisors: Numbers | None = None
-    rope_gain: Positive = 1.0
     relative_bias: bool = False
     relative_buckets: int = 32
     relative_max_distance: int = 128
@@ -81,10 +72,6 @@ class PositionOptions(CommonOptions):
     def turns_locally(self, layer: int) -> bool:
         """Whether it does so by rope_local_theta."""
         return self.rope_local_layers is not None and layer in self.rope_local_layers
-
-    def turned_gain(self, layer: int) -> float:
-        """What it multiplies the turned numbers by."""
-        return 1.0 if self.turns_locally(layer) else self.rope_gain
 
     def theta(self, layer: int) -> float:
         """The base by which it does so."""
@@ -134,16 +121,6 @@ class PositionOptions(CommonOptions):
                 high=self.rope_high_turns,
                 low=self.rope_low_turns,
             )
-        given = self.rope_divisors
-        if (given is None) is (self.rope_scaling == "longrope"):
-            yield N_("rope_divisors and rope_scaling='longrope' belong together: give both or neither")
-        elif given is not None and (len(given) != self.turned_dims // 2 or not all(1e-30 < c < 1e30 for c in given)):
-            yield N_(
-                "rope_divisors: must be numbers above 0, one for each of the {n} pairs that turn",
-                n=self.turned_dims // 2,
-            )
-        if self.rope_gain != 1 and self.rope_scaling not in ("yarn", "longrope"):
-            yield N_("rope_gain: only rope_scaling='yarn' and 'longrope' have one, leave it out")
         alone = self.positions == "rope" and self.architecture != "encoder-decoder"
         if self.rope_layers is not None:
             if not alone:
@@ -182,12 +159,8 @@ class PositionOptions(CommonOptions):
             yield N_(
                 "rotary positions slowed down for longer texts ({kind}, factor {factor})",
                 kind=self.rope_scaling,
-                factor=" - ".join(f"{end(given):g}" for end in (min, max))
-                if (given := self.rope_divisors)
-                else f"{self.rope_factor:g}",
+                factor=f"{self.rope_factor:g}",
             )
-        if self.rope_gain != 1:
-            yield N_("the numbers that turn are multiplied by {gain}", gain=f"{self.rope_gain:.4g}")
         if self.relative_bias:
             yield N_("scores get a learned number for the distance too, the same in all layers")
         if self.positions == "sinusoidal" and self.sinusoids == "halves":
@@ -202,10 +175,4 @@ class PositionOptions(CommonOptions):
         if not self.has_relative_bias:
             yield from ("relative_buckets", "relative_max_distance")
         if self.rope_scaling == "none":
-            yield from (
-                "rope_factor",
-                "rope_low_turns",
-                "rope_high_turns",
-                "rope_trained_positions",
-                "rope_whole_pairs",
-            )
+            yield from ("rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions")

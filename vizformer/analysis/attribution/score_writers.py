@@ -307,5 +307,5 @@ def _onwards(
         if isinstance(norm, nn.LayerNorm):
             constant = float64(norm.bias)[own]
     if o.angles is not None:
-        matrix, constant = (turn(x, o.angles[row], o.slowed) for x in (matrix, constant))
+        matrix, constant = (turn(x, o.angles[row]) for x in (matrix, constant))
     return matrix, constant

@@ -125,13 +125,12 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
 def _turned(
     checkpoint: AnyCheckpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
 ) -> Float[Tensor, "m d_head"]:
-    """As they stand `distance` positions after their keys, or before them where it is below 0, with the gain of both."""
+    """As they stand `distance` positions after their keys, or before them where it is below 0."""
     config = checkpoint.model.config
-    gain = config.turned_gain(layer) ** 2
-    if not config.turns(layer) or (not distance and gain == 1):
+    if not config.turns(layer) or not distance:
         return queries
     frequencies = rope_frequencies(config, local=config.turns_locally(layer))
-    turn = rotation(abs(distance) + 1, frequencies if distance > 0 else -frequencies, gain)[abs(distance) :]
+    turn = rotation(abs(distance) + 1, frequencies if distance > 0 else -frequencies)[abs(distance) :]
     return turn.turn(queries[None, :, None, :])[0, :, 0]
 
 
