@@ -96,11 +96,8 @@ class Eager:
         c = self.config
         rows = []
         for position, id in enumerate(ids.tolist()):
-            row = (
-                self.weights["embedding.weight"][id]
-                * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
-                * c.embedding_scale
-            )
+            row = self.weights["embedding.weight"][id]
+            row = row * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
             if c.embedding_projection == "tokens":
                 row = self.weights["embedding_projection.weight"] @ row
             if c.positions in ("rope", "alibi", "relative", "none"):
@@ -128,7 +125,7 @@ class Eager:
         c = self.config
         for index in range(c.n_encoder_layers if name == "encoder" else c.n_decoder_layers):
             layer, path = f"{name}.{index}", f"{name}.layers.{index}"
-            self.residuals[f"{layer}.pre"] = entering = x
+            self.residuals[f"{layer}.pre"] = x
             near = self._near(len(x), index) if name == "encoder" else 0.0
             x = self._attention(f"{layer}.self", f"{path}.self_attention", f"{path}.self_norm", x, None, mask + near)
             self.residuals[f"{layer}.mid" if memory is None else f"{layer}.mid_self"] = x
@@ -137,19 +134,16 @@ class Eager:
                     f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
                 )
                 self.residuals[f"{layer}.mid_cross"] = x
-            times, stays = c.residual_scale, 0.0 if c.residual == "none" else x
-            read = entering if c.residual == "parallel" else x
+            stays = 0.0 if c.residual == "none" else x
             if c.norm_order == "none":
-                x = stays + times * self._feedforward(path, read)
+                x = stays + self._feedforward(path, x)
             elif c.norm_order == "pre":
-                x = stays + times * self._feedforward(path, self._norm(f"{path}.feedforward_norm", read))
-            elif c.norm_order == "output":
-                x = stays + times * self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
+                x = stays + self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
             elif c.norm_order == "sandwich":
                 y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
-                x = stays + times * self._norm(f"{path}.feedforward_output_norm", y)
+                x = stays + self._norm(f"{path}.feedforward_output_norm", y)
             else:
-                x = stays + times * self._feedforward(path, x)
+                x = stays + self._feedforward(path, x)
                 last = f"{path}.feedforward_norm"
                 x = self._norm(last, x) if f"{last}.weight" in self.weights else x
             self.residuals[f"{layer}.post"] = x
@@ -164,12 +158,6 @@ class Eager:
         groups = c.n_kv_heads
         y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") and f"{norm}.weight" in self.weights else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
-        wide = {}
-        for letter, rows in (("Q", y), ("K", call.source)) if c.qk_norm_over == "all" else ():
-            whole = torch.nn.functional.linear(
-                rows, self.weights[f"{path}.W_{letter}.weight"], self._bias(f"{path}.W_{letter}", slice(None))
-            )
-            wide[letter] = self._norm(f"{path}.{letter.lower()}_norm", whole)
         W_O = self.weights[f"{path}.W_O.weight"]
         for head in range(c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
@@ -183,9 +171,7 @@ class Eager:
             )
             call.q_projected.append(q)
             call.k_projected.append(k)
-            if c.qk_norm_over == "all":
-                q, k = wide["Q"][:, own], wide["K"][:, of_group]
-            elif c.qk_norm:
+            if c.qk_norm:
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
@@ -219,11 +205,9 @@ class Eager:
         if (bias := self._bias(f"{path}.W_O", slice(None)) if of_all is None else of_all) is not None:
             call.attn_out = call.attn_out + bias
         call.brought = call.attn_out
-        if c.norm_order in ("output", "sandwich"):
-            own_norm = norm if c.norm_order == "output" else norm.replace("_norm", "_output_norm")
-            call.brought = self._norm(own_norm, call.attn_out)
+        if c.norm_order == "sandwich":
+            call.brought = self._norm(norm.replace("_norm", "_output_norm"), call.attn_out)
         call.normed = call.brought
-        call.brought = call.brought * c.residual_scale
         call.added = call.brought if c.residual == "none" else x + call.brought
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call

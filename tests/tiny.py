@@ -64,7 +64,6 @@ T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches
 )
 
 QWEN3: dict[str, Any] = {**LLAMA, "head_dim": 6, "qk_norm": True}
-OLMO2: dict[str, Any] = {**LLAMA, "norm_order": "output", "qk_norm": True, "qk_norm_over": "all"}
 GEMMA: dict[str, Any] = {
     **LLAMA,
     "head_dim": 8,
@@ -73,18 +72,11 @@ GEMMA: dict[str, Any] = {
     "activation": "gelu_tanh",
 }
 GEMMA2: dict[str, Any] = {**GEMMA, "norm_order": "sandwich", "score_cap": 0.8, "logit_cap": 1.5}
-GRANITE: dict[str, Any] = {
-    **LLAMA,
-    "embedding_scale": 3.0,
-    "attention_scale": 0.2,
-    "residual_scale": 0.3,
-    "logit_scale": 0.4,
-}
-NEOX: dict[str, Any] = dict(
+SCALED: dict[str, Any] = {**LLAMA, "attention_scale": 0.2, "logit_scale": 0.4}
+PARTLY_TURNED: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",
     rope_dims=4,
-    residual="parallel",
     norm_order="pre",
     final_norm=True,
     activation="gelu",

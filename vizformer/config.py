@@ -78,9 +78,16 @@ _GONE: Mapping[str, Any] = {
     "rope_whole_pairs": True,
     "rope_divisors": None,
     "rope_gain": 1.0,
+    "qk_norm_over": "head",
+    "residual_scale": 1.0,
+    "embedding_scale": 1.0,
 }
 # Values that went, of options that stay.
-_GONE_VALUES: Mapping[str, tuple[str, ...]] = {"rope_scaling": ("yarn", "longrope")}
+_GONE_VALUES: Mapping[str, tuple[str, ...]] = {
+    "rope_scaling": ("yarn", "longrope"),
+    "residual": ("parallel",),
+    "norm_order": ("output",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

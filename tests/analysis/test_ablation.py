@@ -23,7 +23,6 @@ from vizformer.model import Edit, Patch
 KINDS_OF_MODEL = {
     "post-norm": dict(architecture="encoder-decoder"),
     "pre-norm": dict(architecture="decoder-only", norm_order="pre"),
-    "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "grouped": dict(architecture="decoder-only", norm_order="pre", n_kv_heads=2),
     "no norms": dict(architecture="decoder-only", norm_order="none"),
     "no residual": dict(architecture="decoder-only", residual="none"),
@@ -71,7 +70,7 @@ def _path(site: str) -> str:
     return f"{stack}.layers.{layer}.{'cross' if kind == 'cross' else 'self'}_attention"
 
 
-@pytest.mark.parametrize("name", ["pre-norm", "parallel", "grouped"])
+@pytest.mark.parametrize("name", ["pre-norm", "grouped"])
 def test_one_head_is_taken_out_as_its_rows_of_w_o_are(name: str) -> None:
     checkpoint, trace = made(name)
     found = without(checkpoint, trace, [Part("decoder.1.self", 2)]).logits
@@ -82,9 +81,7 @@ def test_one_head_is_taken_out_as_its_rows_of_w_o_are(name: str) -> None:
     tiny.assert_close(found, other.trace(ids=[5, 6, 7, 8, 9]).logits)
 
 
-@pytest.mark.parametrize(
-    ("name", "sublayer"), [("pre-norm", "self"), ("pre-norm", "feedforward"), ("parallel", "self")]
-)
+@pytest.mark.parametrize(("name", "sublayer"), [("pre-norm", "self"), ("pre-norm", "feedforward")])
 def test_a_sublayer_that_is_taken_out_adds_nothing(name: str, sublayer: str) -> None:
     checkpoint, trace = made(name)
     found = without(checkpoint, trace, [Part(f"decoder.0.{sublayer}")])

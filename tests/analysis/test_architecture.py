@@ -130,15 +130,6 @@ def test_the_stream_goes_past_each_sublayer(name: str, options: dict[str, Any]) 
         assert box.inside in ("", *keys)
 
 
-def test_parallel_layers_read_what_came_in() -> None:
-    """Two norms of the embedding, both sublayers added to it; elsewhere data comes from the box before."""
-    found = {box.key: box for box in boxes(tiny.model("decoder-only", **tiny.NEOX))}
-    assert {key for key, box in found.items() if box.fed_by} == {"decoder.feedforward_norm"}
-    assert found["decoder.feedforward_norm"].fed_by == found["decoder.attention_add"].skip == "decoder.embedding"
-    assert found["decoder.feedforward_add"].skip == "decoder.attention_add"
-    assert not any(box.fed_by for box in boxes(tiny.model("decoder-only", **tiny.LLAMA)))
-
-
 def test_a_layer_is_counted_as_often_as_it_is_there() -> None:
     model = tiny.model("encoder-decoder", n_encoder_layers=3, n_decoder_layers=1)
     found = {box.key: box for box in boxes(model)}

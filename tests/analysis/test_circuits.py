@@ -145,21 +145,6 @@ def test_what_a_head_says_is_what_it_adds_to_the_logits(name):
             assert row[7] == pytest.approx(float(found[7]), abs=1e-4)
 
 
-def test_a_norm_over_all_heads_is_folded_in_with_the_part_of_each() -> None:
-    checkpoint = tiny.checkpoint("decoder-only", **{**tiny.OLMO2, "n_kv_heads": 2})
-    attention = checkpoint.model.decoder.layers[1].self_attention
-    assert attention.k_norm.weight.numel() == 8
-    for head in range(4):
-        own = head_weights(checkpoint, "decoder", 1, head)
-        for found, linear, norm, number in (
-            (own.W_Q, attention.W_Q, attention.q_norm, head),
-            (own.W_K, attention.W_K, attention.k_norm, head // 2),
-        ):
-            cut = slice(4 * number, 4 * number + 4)
-            expected = linear.weight[cut].double().T * norm.weight[cut].double()
-            torch.testing.assert_close(found, expected.detach())
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_eigenvalues_and_copying_scores_are_those_of_the_whole_matrix(name):
     checkpoint = made(name)

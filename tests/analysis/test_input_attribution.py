@@ -16,7 +16,7 @@ MODELS = {
     "t5": ("encoder-decoder", {**tiny.T5_1, "activation": "gelu"}),
     "llama": ("decoder-only", tiny.LLAMA),
     "gemma": ("decoder-only", tiny.GEMMA),
-    "neox": ("decoder-only", tiny.NEOX),
+    "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
     "bert": ("encoder-only", tiny.BERT),
     "albert": ("encoder-only", tiny.ALBERT),
     "opt-350m": ("decoder-only", tiny.OPT),

@@ -39,8 +39,7 @@ MODELS = {
     "llama": ("decoder-only", tiny.LLAMA),
     "gemma": ("decoder-only", tiny.GEMMA),
     "qwen": ("decoder-only", tiny.QWEN3),
-    "neox": ("decoder-only", tiny.NEOX),
-    "olmo2": ("decoder-only", tiny.OLMO2),
+    "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),
     "bert": ("encoder-only", tiny.BERT),
@@ -169,7 +168,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
         return out + norm.bias.double() if centre else out
 
     def outputs(block, kind, norm):
-        return {"output": norm, "sandwich": getattr(block, f"{kind}_output_norm")}.get(block.norm_order)
+        return getattr(block, f"{kind}_output_norm")
 
     adds = model.config.residual != "none"
 
@@ -181,7 +180,6 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
             cross = block.cross_attention is not None
             order = [("self", block.self_attention, block.self_norm)]
             order += [("cross", block.cross_attention, block.cross_norm)] if cross else []
-            entering = trace.residual(f"{at}.pre")[position]
             for kind, attention, norm in order:
                 record, wrote = trace[f"{at}.{kind}"], torch.zeros_like(x)
                 for head in range(record.n_heads):
@@ -196,7 +194,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
                 x, was = (x + wrote, was + whole) if adds else (wrote, whole)
                 if post:
                     x, was = frozen(norm, x, was), norm(was.float()).double()
-            read = entering if block.residual == "parallel" else was.float()
+            read = was.float()
             before = block.feedforward_norm if block.norm_order in ("pre", "sandwich") else None
             read = read if before is None else before(read)
             wrote = block.feedforward(read[None, None])[0, 0].double()

@@ -13,7 +13,6 @@ from vizformer.model import Cell, Edit
 KINDS_OF_MODEL = {
     "translator": dict(architecture="encoder-decoder", activation="gelu"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
-    "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "no residual": dict(architecture="decoder-only", norm_order="none", residual="none"),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "T5": dict(architecture="encoder-decoder", **tiny.T5),

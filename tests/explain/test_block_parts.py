@@ -34,12 +34,10 @@ MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("encoder-decoder", "encoder", {}),
     ("encoder-decoder", "decoder", {}),
     ("decoder-only", "decoder", tiny.LLAMA),
-    ("decoder-only", "decoder", dict(norm_order="pre", residual="parallel", final_norm=True)),
     ("encoder-only", "encoder", tiny.BERT),
     ("encoder-decoder", "decoder", tiny.T5),
-    ("decoder-only", "decoder", tiny.OLMO2),
-    ("decoder-only", "decoder", tiny.GRANITE),
-    ("encoder-decoder", "decoder", dict(norm_order="post", residual_scale=0.5)),
+    ("decoder-only", "decoder", tiny.SCALED),
+    ("encoder-decoder", "decoder", dict(norm_order="post")),
     ("encoder-decoder", "decoder", dict(norm_order="sandwich", final_norm=True)),
 ]
 TEXT = "I have a cat."

@@ -91,7 +91,7 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
                     step.result / size, there / size, rtol=1e-5, atol=1e-5, err_msg=f"{layer} {step.key}"
                 )
                 compared += 1
-        assert compared >= 11
+        assert compared >= 10
 
 
 @pytest.mark.sample(8)
@@ -128,9 +128,8 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
         assert keys[-1] == ("feedforward.norm" if config.norm_order == "post" else "feedforward.add")
         for kind in kinds:
-            assert (f"{kind}.norm" in keys) == (config.norm_order not in ("output", "none"))
-            assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
-            assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))
+            assert (f"{kind}.norm" in keys) == (config.norm_order != "none")
+            assert (f"{kind}.out_norm" in keys) == (config.norm_order == "sandwich")
         windowed = int(layer.split(".")[1]) in config.windowed_layers
         assert ("self.mask" in keys) == (layer.startswith("decoder") or windowed)
         assert ("self.normed" in keys) == config.qk_norm

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from tests import tiny
 from tests.explain.running import run
@@ -22,7 +21,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "qwen3": tiny.QWEN3,
     "no-positions": {**tiny.QWEN3, "positions": "none"},
     "gemma": tiny.GEMMA,
-    "neox": tiny.NEOX,
+    "partly-turned": tiny.PARTLY_TURNED,
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)
 
@@ -48,7 +47,7 @@ def red(found: dict[str, Step]) -> set[str]:
 @pytest.mark.parametrize("tensor", ["q", "k", "v"])
 def test_an_edit_is_marked_where_it_enters(name: str, tensor: str) -> None:
     """q and k are set after norm and rotation, v where it comes from its matrix."""
-    head = 3 if tensor == "q" or OPTIONS[name] is tiny.NEOX else 1  # key/value heads are shared, but in NeoX
+    head = 3 if tensor == "q" or OPTIONS[name] is tiny.PARTLY_TURNED else 1  # key/value heads are shared, but there
     where = (head, QUERY if tensor == "q" else 1, 0)
     checkpoint, trace = fresh(name, Edit((Cell(f"{SITE}.{tensor}", where, 3.0),)))
     found, whole = steps(checkpoint, trace), layer(checkpoint, trace)
@@ -83,7 +82,7 @@ def test_a_longer_query_is_no_longer_after_its_norm(name: str) -> None:
 
 
 def test_only_the_first_numbers_are_turned() -> None:
-    checkpoint, trace = fresh("neox")
+    checkpoint, trace = fresh("partly-turned")
     found = steps(checkpoint, trace)
     for letter in "qk":
         before, after = found[letter].result, found[f"{letter}_turned"].result
@@ -115,30 +114,6 @@ def test_pairs_are_slowed_down_for_longer_texts() -> None:
     plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7, 0)
     np.testing.assert_allclose(angles(linear, 7, 0), plain / 3)
     assert slowing(tiny.config("decoder-only", **tiny.LLAMA), 0) is None
-
-
-def test_a_parallel_layer_reads_its_input_twice() -> None:
-    """What attention adds, or a hand puts there, does not reach the feed-forward network of the same layer."""
-    plain, edited = (fresh("neox", edit) for edit in (None, Edit((Cell("decoder.1.mid", (QUERY, 5), 9.0),))))
-    before, after = layer(*plain), layer(*edited)
-    assert not red(before) | red(after)
-    for key in ("feedforward.norm", "feedforward.hidden", "feedforward.narrow"):
-        assert np.array_equal(before[key].result, after[key].result)
-    added = after["feedforward.add"].result - after["feedforward.narrow"].result
-    assert added[QUERY, 5] == pytest.approx(9.0)
-    assert "reads the input of decoder layer 1, not what attention" in str(before["feedforward.norm"].text)
-    normed = {
-        key: torch.nn.functional.layer_norm(
-            plain[1].residual("decoder.1.pre"), (16,), *_parameters(plain[0], f"decoder.layers.1.{key}"), 1e-5
-        )
-        for key in ("self_norm", "feedforward_norm")
-    }
-    np.testing.assert_allclose(before["self.norm"].result, normed["self_norm"], atol=1e-5)
-    np.testing.assert_allclose(before["feedforward.norm"].result, normed["feedforward_norm"], atol=1e-5)
-
-
-def _parameters(checkpoint: Checkpoint, path: str) -> tuple[torch.Tensor, torch.Tensor]:
-    return checkpoint.model.get_parameter(f"{path}.weight"), checkpoint.model.get_parameter(f"{path}.bias")
 
 
 def test_the_offset_is_written_where_it_is_added() -> None:
@@ -173,7 +148,7 @@ def test_operands_are_called_by_what_they_are() -> None:
     [
         ("decoder-only", {}, "the last row of the stack"),
         ("decoder-only", tiny.OPT, "the projected row"),
-        ("decoder-only", tiny.GRANITE, "the scaled row"),
+        ("decoder-only", tiny.SCALED, "the scaled row"),
         ("encoder-only", tiny.BERT, "the transformed row"),
     ],
 )
@@ -189,7 +164,7 @@ def test_the_row_that_becomes_logits_is_called_by_what_was_done_to_it(
 
 
 def test_the_numbers_that_are_not_turned_are_counted() -> None:
-    found = steps(*fresh("neox"))["q_turned"]
+    found = steps(*fresh("partly-turned"))["q_turned"]
     d_head, pairs = len(found.result), found.text.values["pairs"]
     assert (found.text.values["turned"], found.text.values["rest"]) == (2 * pairs, d_head - 2 * pairs)
 

@@ -144,10 +144,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
         told = positions in ("alibi", "relative") or VARIANTS[variant][1].get("relative_bias")
         if told and site.endswith("self"):
             keys.insert(keys.index("scores") + 1, "position")
-        if order in ("output", "sandwich"):
+        if order == "sandwich":
             keys.insert(keys.index("add"), "out_norm")
-        if VARIANTS[variant][1].get("residual_scale"):
-            keys.insert(keys.index("add"), "out_scaled")
         if VARIANTS[variant][1].get("score_cap"):
             keys.insert(keys.index("scores") + 1, "cap")
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
@@ -211,20 +209,15 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
             "z": ["weights", "v"],
             "head_out": ["z"],
             "out_norm": ["attn_out"],
-            "out_scaled": ["out_norm" if "out_norm" in result else "attn_out"],
             "norm": ["add"],
         }
-        if VARIANTS[variant][1].get("qk_norm_over") == "all":
-            del chain["q_normed"], chain["k_normed"]  # these read those of the other heads as well
         for step in steps:
             for operand, source in zip(step.operands, chain.get(step.key, []), strict=False):
                 assert np.array_equal(operand.value, result[source]), (step.key, source)
         out = next(step for step in steps if step.key == "attn_out")
         assert any(np.array_equal(row, result["head_out"]) for row in out.operands[0].value)
         add = next(step for step in steps if step.key == "add")
-        assert np.array_equal(
-            add.operands[-1].value, result[next(k for k in ("out_scaled", "out_norm", "attn_out") if k in result)]
-        )
+        assert np.array_equal(add.operands[-1].value, result["out_norm" if "out_norm" in result else "attn_out"])
 
 
 @every_variant

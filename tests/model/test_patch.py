@@ -14,8 +14,6 @@ from vizformer.model import Edit, Patch, Trace
 KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "post-norm": dict(architecture="encoder-decoder"),
     "pre-norm": dict(architecture="encoder-decoder", norm_order="pre"),
-    "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
-    "OLMo 2": dict(architecture="decoder-only", **tiny.OLMO2),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "encoder": dict(architecture="encoder-only"),
 }

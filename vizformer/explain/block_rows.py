@@ -13,7 +13,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.feedforward_rows import feedforward_numbers
-from vizformer.explain.norms import added_sizes, brought, through
+from vizformer.explain.norms import added_sizes, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
@@ -160,8 +160,7 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
     for kind, __, before, after in sublayers(block):
         around = block.around(kind)
         norm = around.after
-        entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
-        found = added(checkpoint, trace, at, kind, entering, slice(row, row + 1))[0]
+        found = added(checkpoint, trace, at, kind, before, slice(row, row + 1))[0]
         kept = trace.residual(f"{at}.{after}")[row]
         x = float64(trace.residual(f"{at}.{before}")[row])
         total = stored(around.onto(x, found), kept.dtype)
@@ -179,7 +178,7 @@ def added(
 ) -> Float[ndarray, "n d_model"]:
     """What a sublayer adds to the stream at these positions: what it makes, normalised or scaled where the model does so."""
     found = made(checkpoint, trace, at, kind, entering, rows)
-    return brought(found, block_at(checkpoint, at).around(kind), trace.residual(f"{at}.pre").dtype)
+    return through(found, block_at(checkpoint, at).around(kind).output)
 
 
 def made(
@@ -244,8 +243,7 @@ def feedforward_input(
 def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)) -> Float[ndarray, "n d_model"]:
     """The rows that the feed-forward of a layer, "decoder.2", reads."""
     before = next(before for kind, __, before, ___ in sublayers(block) if kind == "feedforward")
-    entering = "pre" if block.residual == "parallel" else before
-    return through(float64(trace.residual(f"{at}.{entering}")[rows]), block.around("feedforward").before)
+    return through(float64(trace.residual(f"{at}.{before}")[rows]), block.around("feedforward").before)
 
 
 def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:

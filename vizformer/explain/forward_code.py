@@ -47,17 +47,13 @@ def functions(config: ModelConfig) -> list[str]:
 
 def _attention(config: ModelConfig) -> list[str]:
     """softmax(q k^T scale + bias + mask) v, kept by name."""
-    normed = config.qk_norm
-    together, apart = normed and config.qk_norm_over == "all", normed and config.qk_norm_over == "head"
     group = config.n_heads // config.kv_heads
     scale = f"{config.d_head}**-0.5" if config.attention_scale is None else repr(config.attention_scale)
 
     def heads(part: str, of: str) -> str:
         rows = f'linear({of}, name + ".W_{part.upper()}")'
-        if together and part != "v":
-            rows = f'norm({rows}, name + ".{part}_norm")'
         cut = f"{rows}.unflatten(-1, (-1, d_head)).transpose(0, 1)"
-        return f'norm({cut}, name + ".{part}_norm")' if apart and part != "v" else cut
+        return f'norm({cut}, name + ".{part}_norm")' if config.qk_norm and part != "v" else cut
 
     lines = []
     if config.positions == "rope":
@@ -125,44 +121,31 @@ def _feedforward(config: ModelConfig) -> list[str]:
 
 def _layer(config: ModelConfig) -> list[str]:
     """add & norm around each sublayer, in the order of the model."""
-    order, scale = config.norm_order, "" if config.residual_scale == 1 else f"{config.residual_scale!r} * "
     sums = {
-        "post": f"norm(x + {scale}sublayer(x), name + '_norm')",
-        "pre": f"x + {scale}sublayer(norm(x, name + '_norm'))",
-        "output": f"x + {scale}norm(sublayer(x), name + '_norm')",
-        "sandwich": f"x + {scale}norm(sublayer(norm(x, name + '_norm')), name + '_output_norm')",
-        "none": f"x + {scale}sublayer(x)",
+        "post": "norm(x + sublayer(x), name + '_norm')",
+        "pre": "x + sublayer(norm(x, name + '_norm'))",
+        "sandwich": "x + norm(sublayer(norm(x, name + '_norm')), name + '_output_norm')",
+        "none": "x + sublayer(x)",
     }
-    added = sums[order] if config.residual != "none" else sums[order].replace("x + ", "", 1)
+    added = sums[config.norm_order]
+    added = added if config.residual != "none" else added.replace("x + ", "", 1)
     both = config.architecture == "encoder-decoder"
     cross = [
         "    if memory is not None:",
         '        x = add(x, lambda y: attention(y, memory, name + ".cross_attention"), name + ".cross")',
     ]
-    lines = [
+    return [
         "",
         "def add(x, sublayer, name):  # add & norm",
         f"    return {added}".replace("'", '"'),
         "",
         "",
         f"def layer(x, name, mask=None{', memory=None' if both else ''}):",
-        "    entering = x",
         '    x = add(x, lambda y: attention(y, y, name + ".self_attention", mask), name + ".self")',
         *(cross if both else []),
         '    return add(x, lambda y: feedforward(y, name + ".feedforward"), name + ".feedforward")',
         "",
     ]
-    if config.residual != "parallel":
-        return [line for line in lines if line != "    entering = x"]
-    found = _after(order, scale)
-    return [line if not line.startswith("    return add(x, lambda y: feed") else found for line in lines]
-
-
-def _after(order: str, scale: str) -> str:
-    """The last line of a layer whose feed-forward reads what entered the layer."""
-    inside = 'norm(entering, name + ".feedforward_norm")' if order == "pre" else "entering"
-    found = f'feedforward({inside}, name + ".feedforward")'
-    return f"    return x + {scale}{found}"
 
 
 def _embedding(config: ModelConfig) -> list[str]:
@@ -185,9 +168,7 @@ def _embedding(config: ModelConfig) -> list[str]:
 
 
 def _times(config: ModelConfig) -> str:
-    if config.embedding_factor == 1:
-        return ""
-    return f" * {config.d_model}**0.5" if config.embedding_scale == 1 else f" * {config.embedding_factor!r}"
+    return f" * {config.d_model}**0.5" if config.scaled_embedding else ""
 
 
 def run(

@@ -62,8 +62,7 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
-    enters = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post", enters)
+    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post")
     steps += feedforward_sublayer(at, block.feedforward)
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))

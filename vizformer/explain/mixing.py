@@ -12,7 +12,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused, recorded
 from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
-from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REPLACE_TITLE, SCALE_TITLE, scale_text
+from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REPLACE_TITLE
 from vizformer.messages import N_
 
 
@@ -106,20 +106,6 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
             operands=(Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
             inputs=norms.inputs(norm),
         )
-    if (scale := o.site.around.scale) != 1:
-        before, given = norms.through(o.attn_out, o.site.around.output), brought
-        yield make(
-            "out_scaled",
-            SCALE_TITLE,
-            scale_text(scale),
-            f"{bringing}'_i = c\\,{bringing}_i",
-            rf"{bringing}'_{{{i},0}} = {latex.number(scale)} \cdot {latex.factor(before[0])} = {latex.number(o.brought[0])}",
-            rf"{bringing}'_{{{i}}}",
-            o.brought,
-            f"scaled_out = {given} * {scale!r}",
-            operands=(Operand(rf"{bringing}_{{{i}}}", N_("what attention has found"), before),),
-        )
-        bringing, brought = f"{bringing}'", "scaled_out"
     adds = o.site.around.adds
     yield make(
         "add",

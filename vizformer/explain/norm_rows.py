@@ -62,7 +62,7 @@ def find_norm_rows(
 ) -> tuple[Float[ndarray, "n d"], Norm]:
     """The rows that a norm of the layer reads, and the norm.
 
-    post-norm: the sums; pre-norm: the stream; a norm of the output alone: what the sublayer has made.  Where there are
+    post-norm: the sums; pre-norm: the stream.  Where there are
     two norms, it is the one before the sublayer.
 
     Raises:
@@ -73,8 +73,7 @@ def find_norm_rows(
     before = {name: point for name, __, point, ___ in sublayers(block)}[kind]
     norm = norm_of(block, f"{stack}.{layer}", kind)
     if block.around(kind).before is not None:
-        entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
-        return float64(trace.residual(f"{stack}.{layer}.{entering}")), norm
+        return float64(trace.residual(f"{stack}.{layer}.{before}")), norm
     at = f"{stack}.{layer}"
     before_rows = trace.residual(f"{at}.{before}")
     if block.around(kind).after is None:

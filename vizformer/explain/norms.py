@@ -1,7 +1,6 @@
 """LayerNorm and RMSNorm: the same row in, recomputed, as a formula, with its numbers and as code."""
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
@@ -43,12 +42,6 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
 def through(x: Float[ndarray, "*n d"], norm: Norm | None) -> Float[ndarray, "*n d"]:
     """`x` through a norm that may not be there."""
     return x if norm is None else normalise(x, norm)
-
-
-def brought(out: Float[ndarray, "*n d"], around: Around, dtype: torch.dtype) -> Float[ndarray, "*n d"]:
-    """What is added to the residual stream of what a sublayer has made: `Around.brought` in float64."""
-    normed = through(out, around.output)
-    return normed if around.scale == 1 else stored(normed * around.scale, dtype)
 
 
 def added_sizes(around: Around, x: Float[ndarray, "*n d"], found: Float[ndarray, "*n d"]) -> ndarray | float:

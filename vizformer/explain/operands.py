@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.norms import added_sizes, brought, normalise, through
+from vizformer.explain.norms import added_sizes, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, slowing, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
-from vizformer.model.norms import Norm
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
 
@@ -107,32 +106,10 @@ class Operands:
         """This head's rows of W_O, as in z W."""
         return float64(linear.weight[:, self.head * self.d_head : (self.head + 1) * self.d_head]).T
 
-    @property
-    def normed_together(self) -> bool:
-        """Whether queries and keys go through one norm over all heads side by side."""
-        return self.site.attention.normed_together
-
     def own_numbers(self, letter: str) -> slice:
         """Which of all queries' (or keys') numbers side by side are this head's."""
         head = self.head if letter == "Q" else self.kv_head
         return slice(head * self.d_head, (head + 1) * self.d_head)
-
-    def all_heads(self, letter: str) -> Float[ndarray, "... width"]:
-        """The queries, or keys, of all heads side by side, before their norm."""
-        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
-        rows = (self.x if letter == "Q" else self.source) @ float64(linear.weight).T
-        return stored(rows if linear.bias is None else rows + float64(linear.bias), self.dtype)
-
-    def all_projections(self, letter: str) -> dict[str, Tensor]:
-        """The whole of W_Q or W_K in the model's own numbers, as the code of a step names it."""
-        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
-        found = {f"W_{letter}_all": linear.weight.detach().T}
-        return found if linear.bias is None else found | {f"b_{letter}_all": linear.bias.detach()}
-
-    def _normed(self, projected: ndarray, norm: Norm | None, letter: str) -> ndarray:
-        if norm is not None and self.normed_together:
-            return normalise(self.all_heads(letter), norm)[..., self.own_numbers(letter)]
-        return through(projected, norm)
 
     def _project(self, rows: ndarray, letter: str) -> ndarray:
         weight, bias = self.head_columns(letter)
@@ -161,11 +138,11 @@ class Operands:
 
     @cached_property
     def q_normed(self) -> Float[ndarray, " d_head"]:
-        return self._normed(self.q_projected, self.site.attention.q_norm, "Q")
+        return through(self.q_projected, self.site.attention.q_norm)
 
     @cached_property
     def k_normed(self) -> Float[ndarray, "n_k d_head"]:
-        return self._normed(self.k_projected, self.site.attention.k_norm, "K")
+        return through(self.k_projected, self.site.attention.k_norm)
 
     # What the proofs compare with the model's own; in half precision the arithmetic then goes on from that.
 
@@ -296,7 +273,7 @@ class Operands:
     @cached_property
     def brought(self) -> Float[ndarray, " d_model"]:
         """What is added to the residual stream: attn_out, normalised or scaled where the model does so."""
-        return brought(self.attn_out, self.site.around, self.dtype)
+        return through(self.attn_out, self.site.around.output)
 
     @cached_property
     def added(self) -> Float[ndarray, " d_model"]:

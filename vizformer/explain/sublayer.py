@@ -10,11 +10,10 @@ from torch import Tensor, nn
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
-from vizformer.explain.norms import added_sizes, brought, normalise, through
+from vizformer.explain.norms import added_sizes, normalise, through
 from vizformer.explain.proof_anchors import recorded
-from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Maker, Operand, Proof, Step
-from vizformer.messages import N_, Message
+from vizformer.messages import N_
 from vizformer.model.norms import Around, Norm
 from vizformer.model.trace import Trace
 
@@ -23,7 +22,6 @@ OUTPUT_NORM = N_(
     "This model normalises what a sublayer has found before it is added: however large that is, the stream gets a row of "
     "about the size that was learned."
 )
-SCALE_TITLE = N_("Scale what is added")
 ADD_TITLE = N_("Add to the residual stream")
 REPLACE_TITLE = N_("Replace the residual stream")
 REPLACE_TEXT = N_(
@@ -35,31 +33,18 @@ MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Where a sublayer stands: the residual stream before and after it, and the norms around it.
-
-    `enters` is what goes into the sublayer, where that is not what its result is added to (parallel layers).
-    """
+    """Where a sublayer stands: the residual stream before and after it, and the norms around it."""
 
     trace: Trace
     around: Around
     kind: str
     before: str
     after: str
-    enters: str = ""
-
-    @property
-    def entering(self) -> str:
-        """The name of the residual stream that goes into the sublayer."""
-        return self.enters or self.before
-
-    @property
-    def entering_rows(self) -> Float[ndarray, "n d_model"]:
-        return float64(self.trace.residual(self.entering))
 
     @property
     def read(self) -> Float[ndarray, "n d_model"]:
         """What the sublayer reads: what enters, normalised where the model does so."""
-        return through(self.entering_rows, self.around.before)
+        return through(self.x, self.around.before)
 
     @property
     def x(self) -> Float[ndarray, "n d_model"]:
@@ -78,7 +63,7 @@ class Sublayer:
 
     def brought(self, out: ndarray) -> Float[ndarray, "n d_model"]:
         """What is added to the residual stream: the sublayer's output, normalised or scaled where the model does so."""
-        return brought(out, self.around, self.dtype)
+        return through(out, self.around.output)
 
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
@@ -96,9 +81,6 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     indirect = replace(proof, direct=False)
     steps: list[Step] = [] if at.around.output is None else _output_norm(at, at.around.output, out, indirect)
     letter = "O" if at.around.output is None else "O'"
-    if at.around.scale != 1:
-        steps.append(_output_scale(at, letter, through(out, at.around.output), found, indirect))
-        letter += "'"
     adds = at.around.adds
     steps.append(
         Step(
@@ -154,31 +136,6 @@ def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width
     return through, [step, *add_and_norm(at, out)]
 
 
-def _output_scale(at: Sublayer, letter: str, rows: ndarray, result: ndarray, proof: Proof) -> Step:
-    """What the sublayer has found, times residual_scale."""
-    scale = at.around.scale
-    return Step(
-        at.key("out_scaled"),
-        SCALE_TITLE,
-        scale_text(scale),
-        rf"{letter}' = c\,{letter}",
-        rf"{letter}'_{{0,0}} = {latex.number(scale)} \cdot {latex.factor(rows[0, 0])} = {latex.number(result[0, 0])}",
-        f"{letter}'",
-        result,
-        f"out = out * {scale!r}",
-        proof,
-        axes=ROWS,
-    )
-
-
-def scale_text(scale: float) -> Message:
-    return N_(
-        "This model multiplies what every sublayer has found by {scale} before it is added, so that the stream grows slowly in "
-        "a deep model.",
-        scale=f"{scale:.6g}",
-    )
-
-
 def _output_norm(at: Sublayer, norm: Norm, out: ndarray, proof: Proof) -> list[Step]:
     """What the sublayer has found, normalised before it is added."""
     renamed = {"X'": "O'", "x": "out"}
@@ -202,16 +159,8 @@ def norm_before(at: Sublayer, proof: Proof) -> list[Step]:
     norm = at.around.before
     if norm is None:
         return []
-    entering = {"residual": at.trace.residual(at.entering)}
-    step = _norm_steps(at, norm, at.entering_rows, proof, "residual", entering)[-1]
-    if not at.enters:
-        return [step]
-    text = N_(
-        "{text} This is a parallel layer: like attention it reads {name}, not what attention has added.",
-        text=step.text,
-        name=in_words(at.enters),
-    )
-    return [replace(step, text=text)]
+    entering = {"residual": at.trace.residual(at.before)}
+    return _norm_steps(at, norm, at.x, proof, "residual", entering)[-1:]
 
 
 def _norm_steps(

@@ -32,10 +32,8 @@ class Attention(nn.Module):
         self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.W_O = nn.Linear(width, config.d_model, bias=config.out_bias)
-        self.normed_together = config.qk_norm and config.qk_norm_over == "all"
-        q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
-        self.q_norm = norm(config, q_width) if config.qk_norm else None
-        self.k_norm = norm(config, k_width) if config.qk_norm else None
+        self.q_norm = norm(config, self.d_head) if config.qk_norm else None
+        self.k_norm = norm(config, self.d_head) if config.qk_norm else None
 
     def forward(
         self, x: Float[Tensor, "b n_q d_model"], source: Float[Tensor, "b n_k d_model"], call: AttentionCall
@@ -66,7 +64,6 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "b n width"], norm: Norm | None = None, rotation: Rotation | None = None
     ) -> Float[Tensor, "b h n d_head"]:
         """A projection cut into heads; normalised, then turned by position, where the model does so."""
-        x = norm(x) if norm is not None and self.normed_together else x
         x = x.reshape(*x.shape[:2], -1, self.d_head).transpose(1, 2)  # [b, h, n, d_head]
-        x = x if norm is None or self.normed_together else norm(x)
+        x = x if norm is None else norm(x)
         return x if rotation is None else rotation.turn(x)

@@ -16,9 +16,7 @@ class Block(nn.Module):
 
     post-norm: x <- norm(x + sublayer(x))   (Vaswani et al. 2017, 3.1)
     pre-norm:  x <- x + sublayer(norm(x))   (Radford et al. 2019; Xiong et al. 2020)
-    output:    x <- x + norm(sublayer(x))   (OLMo Team 2024, "2 OLMo 2 Furious", 2.1)
     sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
-    parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
 
     Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
@@ -33,7 +31,6 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
-        self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
         self.self_attention = Attention(config)
         normed = config.norm_order != "none"
@@ -66,7 +63,7 @@ class Block(nn.Module):
             x = self._add(x, run.output(f"{name}.cross", around.brought(y)), around)
             x = run.point(f"{name}.mid_cross", x)
         around = self.around("feedforward")
-        y = _through(around.before, entering if self.residual == "parallel" else x)
+        y = _through(around.before, x)
         y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
         return run.point(f"{name}.post", run.layer(name, entering, x))
@@ -92,12 +89,12 @@ class Block(nn.Module):
             "feedforward": (self.feedforward_norm, self.feedforward_output_norm),
         }
         first, second = norms[kind]
-        scale, adds = self.residual_scale, self.residual != "none"
+        adds = self.residual != "none"
         if self.norm_order in ("pre", "sandwich"):
-            return Around(before=first, output=second, scale=scale, adds=adds)
+            return Around(before=first, output=second, adds=adds)
         if self.norm_order == "post":
-            return Around(after=first, scale=scale, adds=adds)
-        return Around(output=first, scale=scale, adds=adds)
+            return Around(after=first, adds=adds)
+        return Around(adds=adds)
 
 
 def _through(norm: Norm | None, x: Tensor) -> Tensor:

@@ -14,15 +14,14 @@ T = TypeVar("T", bound=Any)
 
 
 class Around(NamedTuple):
-    """The norms around a sublayer f: x <- after(x + scale * output(f(before(x)))); None where there is none.
+    """The norms around a sublayer f: x <- after(x + output(f(before(x)))); None where there is none.
 
-    Pre-norm has the first, post-norm the last; scale is 1 but in Granite.  Without residual connections x is not added.
+    Pre-norm has the first, post-norm the last.  Without residual connections x is not added.
     """
 
     before: Norm | None = None
     output: Norm | None = None
     after: Norm | None = None
-    scale: float = 1.0
     adds: bool = True
 
     def onto(self, x: T, brought: T) -> T:
@@ -31,8 +30,7 @@ class Around(NamedTuple):
 
     def brought(self, y: Tensor) -> Tensor:
         """What is added to the residual stream of what the sublayer has made, y."""
-        y = y if self.output is None else self.output(y)
-        return y if self.scale == 1 else y * self.scale
+        return y if self.output is None else self.output(y)
 
 
 class OffsetRMSNorm(nn.RMSNorm):

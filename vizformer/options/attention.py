@@ -9,7 +9,6 @@ from vizformer.options.common import CommonOptions
 from vizformer.options.kinds import Count, Layers, Positive, are_layers
 
 AttentionBias = Literal["same", "all", "qkv", "none"]
-NormedOver = Literal["head", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +26,6 @@ class AttentionOptions(CommonOptions):
             last ones only, others in every second one).
         qk_norm: every query and key goes through a norm over its d_head numbers, one for the queries and one for the
             keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).
-        qk_norm_over: whether that norm is over each "head" by itself, or over "all" of them side by side, with a scale of
-            its own for every number (OLMo 2).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
     """
@@ -38,7 +35,6 @@ class AttentionOptions(CommonOptions):
     sliding_window: Count | None = None
     sliding_layers: Layers | None = None
     qk_norm: bool = False
-    qk_norm_over: NormedOver = "head"
     attention_bias: AttentionBias = "same"
 
     @property
@@ -74,12 +70,7 @@ class AttentionOptions(CommonOptions):
 
     def sentences(self) -> Iterator[Message]:
         """What is done in a head beside the usual, one sentence each."""
-        if self.qk_norm and self.qk_norm_over == "all":
-            yield N_(
-                "The queries of all heads together, and the keys likewise, are brought to a standard size before they are "
-                "compared."
-            )
-        elif self.qk_norm:
+        if self.qk_norm:
             yield N_("Each query and each key is brought to a standard size before they are compared.")
         if self.score_cap is not None:
             yield N_("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{self.score_cap:g}")
@@ -105,8 +96,6 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.n_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
-        if self.qk_norm_over == "all" and not self.qk_norm:
-            yield N_("qk_norm_over='all' without qk_norm: give both, or leave it out")
         if self.sliding_window is not None and self.architecture == "encoder-decoder":
             yield N_("sliding_window={value}: only one stack alone has one, leave it out", value=self.sliding_window)
         if self.sliding_layers is not None:
@@ -130,11 +119,7 @@ class AttentionOptions(CommonOptions):
         if self.sliding_window is not None:
             yield self._window(self.sliding_window)
         if self.qk_norm:
-            yield (
-                N_("queries and keys are normalised")
-                if self.qk_norm_over == "head"
-                else N_("queries and keys are normalised, all heads together")
-            )
+            yield N_("queries and keys are normalised")
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
         if self.score_cap is not None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import CountOrZero, Positive
+from vizformer.options.kinds import CountOrZero
 
 ProjectedRows = Literal["normed_sum", "sum", "tokens"]
 StackInputs = Literal["shared", "own"]
@@ -27,7 +27,6 @@ class EmbeddingOptions(CommonOptions):
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             "own" (BART); that of the token embeddings is shared always.
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
-        embedding_scale: a factor of the token embeddings beside that (Granite).
     """
 
     n_segments: CountOrZero = 0
@@ -35,7 +34,6 @@ class EmbeddingOptions(CommonOptions):
     embedding_projection: ProjectedRows = "normed_sum"
     stack_inputs: StackInputs = "shared"
     scaled_embedding: bool = False
-    embedding_scale: Positive = 1.0
 
     @property
     def input_vocab_size(self) -> int:
@@ -49,8 +47,8 @@ class EmbeddingOptions(CommonOptions):
 
     @property
     def embedding_factor(self) -> float:
-        """What the token embeddings are multiplied by: sqrt(d_model) or 1, times embedding_scale."""
-        return (math.sqrt(self.d_model) if self.scaled_embedding else 1.0) * self.embedding_scale
+        """What the token embeddings are multiplied by: sqrt(d_model) or 1."""
+        return math.sqrt(self.d_model) if self.scaled_embedding else 1.0
 
     def rules(self) -> Iterator[Message]:
         if self.source_vocab_size is not None and self.architecture != "encoder-decoder":
@@ -70,8 +68,6 @@ class EmbeddingOptions(CommonOptions):
     def details(self) -> Iterator[Message]:
         if self.scaled_embedding:
             yield N_("embeddings are multiplied by √d_model")
-        if self.embedding_scale != 1:
-            yield N_("embeddings are multiplied by {scale}", scale=f"{self.embedding_scale:g}")
         if self.stack_inputs == "own":
             yield N_("encoder and decoder have a position table and an embedding norm each")
         if self.embedding_projection == "tokens":

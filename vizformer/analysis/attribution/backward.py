@@ -76,13 +76,12 @@ class Backward:
             x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
             made = parts.sum(0) + bias
-            y = around.onto(x, around.scale * through(made, around.output))
+            y = around.onto(x, through(made, around.output))
             self.set_by_hand(f"{at}.{after}", through(y, around.after))
             place = f"{at}.{kind}"
             if around.after is not None:
                 self.through(around.after, y, place)
             stream = self.g if around.adds else np.zeros_like(self.g)
-            self.g = self.g * around.scale
             if around.output is not None:
                 self.through(around.output, made, place)
             self.directions[place] = self.g

@@ -154,7 +154,7 @@ def _next_norm(checkpoint: AnyCheckpoint, stack: Stack, layer: int, of: Sublayer
     block = find_block(checkpoint, stack, layer)
     names = [name for name, *__ in sublayers(block)]
     if of != names[-1]:
-        return None if block.residual == "parallel" else block.around(names[names.index(of) + 1]).before
+        return block.around(names[names.index(of) + 1]).before
     module = getattr(checkpoint.model, stack)
     if layer + 1 < len(module.layers):
         return find_block(checkpoint, stack, layer + 1).around("self").before

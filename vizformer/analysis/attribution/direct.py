@@ -95,7 +95,7 @@ def what_is_frozen(checkpoint: AnyCheckpoint) -> Iterator[Message]:
             "This model normalises after every sublayer. The number by which each of these norms divides is held as "
             "it was, all along the way from the part to the logit."
         )
-    elif config.norm_order in ("output", "sandwich"):
+    elif config.norm_order == "sandwich":
         yield N_(
             "This model normalises what every sublayer has found before it is added. The number by which each of "
             "these norms divides is held as it was, and so is that of the last norm, where there is one."

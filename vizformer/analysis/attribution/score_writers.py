@@ -271,7 +271,7 @@ def _written(checkpoint: AnyCheckpoint, o: Operands, side: Side | Literal["value
     if side != "value":  # which is not turned
         norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
         projected = o.q_projected if side == "query" else o.k_projected[row]
-        onwards, constant = _onwards(o, letter, norm, projected, row)
+        onwards, constant = _onwards(o, norm, projected, row)
     ways = _Ways(checkpoint, o.trace, row, (weight @ onwards).T, known)
     if constant.any():
         ways.vectors.append((Writer("norm_bias", o.site.name), constant))
@@ -286,26 +286,17 @@ def _written(checkpoint: AnyCheckpoint, o: Operands, side: Side | Literal["value
 
 
 def _onwards(
-    o: Operands, letter: str, norm: Norm | None, projected: Float[ndarray, " d_head"], row: int
+    o: Operands, norm: Norm | None, projected: Float[ndarray, " d_head"], row: int
 ) -> tuple[Float[ndarray, "d_head d_head"], Float[ndarray, " d_head"]]:
     """What becomes of a projected row before it is multiplied: a matrix, and what is added. Its norm is held."""
     matrix, constant = np.eye(len(projected)), np.zeros(len(projected))
     if norm is not None:
-        whole = projected
-        own = slice(None)
-        if o.normed_together:
-            whole, own = np.atleast_2d(o.all_heads(letter))[0 if letter == "Q" else row], o.own_numbers(letter)
-            if not is_rms(norm):
-                raise TraceError(
-                    "The queries of this model are normalised over all heads together, and their mean is taken off: "
-                    "no head's query is a sum of its own parts."
-                )
-        centred = whole if is_rms(norm) else whole - whole.mean()
+        centred = projected if is_rms(norm) else projected - projected.mean()
         square = (centred**2).mean(keepdims=True)
-        scale = (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0))[own] / divisor(square, norm)
+        scale = (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)) / divisor(square, norm)
         matrix = (matrix if is_rms(norm) else matrix - 1.0 / len(projected)) * scale
         if isinstance(norm, nn.LayerNorm):
-            constant = float64(norm.bias)[own]
+            constant = float64(norm.bias)
     if o.angles is not None:
         matrix, constant = (turn(x, o.angles[row]) for x in (matrix, constant))
     return matrix, constant

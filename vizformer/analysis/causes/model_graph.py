@@ -48,15 +48,11 @@ class ModelGraph:
 
     def __post_init__(self) -> None:
         config = self.checkpoint.model.config
-        sums = config.norm_order in ("pre", "none") and config.residual in ("sequential", "parallel")
+        sums = config.norm_order in ("pre", "none") and config.residual == "sequential"
         if not sums or config.architecture == "encoder-decoder":
             raise TraceError(
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
                 "written (pre-norm). Choose such a model."
-            )
-        if config.qk_norm and config.qk_norm_over == "all":
-            raise TraceError(
-                "Edges into heads whose queries are normalised all together cannot be followed one by one."
             )
 
     @property
@@ -85,15 +81,13 @@ class ModelGraph:
 
     @property
     def edges(self) -> Bool[ndarray, "writers readers"]:
-        parallel = self.checkpoint.model.config.residual == "parallel"
-
         def written(name: str) -> int:
             return -1 if name == "embedding" else 2 * int(name.split(".")[1]) + name.endswith("feedforward")
 
         def read(name: str) -> int:
             if name == "logits":
                 return 2 * len(self.stack.layers)
-            return 2 * int(name.split(".")[1]) + (name.endswith("feedforward") and not parallel)
+            return 2 * int(name.split(".")[1]) + name.endswith("feedforward")
 
         return np.array([[written(writer) < read(reader) for reader in self.readers] for writer in self.writers])
 
@@ -128,12 +122,12 @@ class ModelGraph:
             q, k = (x if call.rotation is None else call.rotation.turn(x) for x in (q, k))
             z = mix(q, k, v, call.bias(call.mask, q.dtype), attention.scoring)  # [b, n_heads, n, d_head]
             w_o = attention.W_O.weight.reshape(config.d_model, n_heads, -1)  # [d_model, n_heads, d_head]
-            written = around.scale * torch.einsum("bhne,dhe->bhnd", z, w_o)
+            written = torch.einsum("bhne,dhe->bhnd", z, w_o)
             out = [*out, *written.unbind(1)]
             if attention.W_O.bias is not None:
-                biases = biases + around.scale * attention.W_O.bias
+                biases = biases + attention.W_O.bias
             at, around = network + 1, block.around("feedforward")
-            y = incoming(slice(network, at), *(before if config.residual == "parallel" else (out, biases)))[:, 0]
+            y = incoming(slice(network, at), out, biases)[:, 0]
             y = y if around.before is None else around.before(y)
             out.append(around.brought(block.feedforward(y, run, name)))
         x = incoming(slice(at, at + 1), out, biases)[:, 0, row]

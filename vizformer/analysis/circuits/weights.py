@@ -68,12 +68,12 @@ def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -
         own = linear.weight[number * d_head : (number + 1) * d_head].detach().cpu().double().T  # [d_model, d_head]
         return own if before is None else folded(before, own)
 
-    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T * around.scale
+    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T
     return HeadWeights(
         layer,
         head,
-        _normed(columns(attention.W_Q, head, around.before), attention.q_norm, head),
-        _normed(columns(attention.W_K, head // shared, around.before), attention.k_norm, head // shared),
+        _normed(columns(attention.W_Q, head, around.before), attention.q_norm),
+        _normed(columns(attention.W_K, head // shared, around.before), attention.k_norm),
         columns(attention.W_V, head // shared, around.before),
         out,
         attention.scoring.scale,
@@ -89,13 +89,11 @@ def folded(norm: Norm, matrix: Float[Tensor, "d_model k"]) -> Float[Tensor, "d_m
     return scaled - scaled.mean(0, keepdim=True) if isinstance(norm, nn.LayerNorm) else scaled
 
 
-def _normed(rows: Float[Tensor, "m k"], norm: Norm | None, head: int = 0) -> Float[Tensor, "m k"]:
-    """norm of every row, but for the division and the bias; of `head`, where it is one over all heads together."""
+def _normed(rows: Float[Tensor, "m k"], norm: Norm | None) -> Float[Tensor, "m k"]:
+    """norm of every row, but for the division and the bias."""
     if norm is None:
         return rows
     weight = norm.weight.detach().cpu().double()
-    if (k := rows.shape[1]) < len(weight):
-        weight = weight[head * k : (head + 1) * k]
     centred = rows - rows.mean(1, keepdim=True) if isinstance(norm, nn.LayerNorm) else rows
     return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
 
@@ -135,11 +133,6 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_(
             "This model normalises after every sum: what a head writes is scaled anew before the next layer reads it. "
             "Only where layer 0 looks is exact."
-        )
-    elif config.norm_order == "output":
-        yield N_(
-            "This model normalises what a sublayer has found before it is added: what a head writes is scaled, together "
-            "with what the other heads write. That norm is left out."
         )
     else:
         if config.norm_order == "sandwich":

@@ -168,8 +168,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
         stream = next((box.key for box in reversed(boxes) if not box.inside), before)
         around = block.around(of)
         if around.before is not None:
-            parallel = config.residual == "parallel" and kind == "feedforward"
-            add(f"{name}_norm", "norm", norm, fed_by=before if parallel else "")
+            add(f"{name}_norm", "norm", norm)
         add(name, kind, module, *inputs)
         if kind == "attention":
             boxes.extend(_inside(config, stack, section, n))

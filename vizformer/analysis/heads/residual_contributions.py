@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.norms import added_sizes, brought, through
+from vizformer.explain.norms import added_sizes, through
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
@@ -135,7 +135,7 @@ def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) 
     """The sublayer's output is not recorded; the residual stream before and after it is."""
     recorded = trace.residual(at.after)[query]
     before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
-    bringing = brought(stored(out, dtype), at.around, dtype)
+    bringing = through(stored(out, dtype), at.around.output)
     after = through(stored(at.around.onto(before, bringing), dtype), at.around.after)
     terms = added_sizes(at.around, before, bringing)
     return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)

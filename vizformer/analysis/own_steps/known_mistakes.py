@@ -68,8 +68,6 @@ def tried(
     first, *others = given
     layer = ".".join(first.split(".")[:2])
     steps = (steps_of_layer or steps_of(checkpoint, trace))(layer)
-    if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
-        return []
     # its code rounds on purpose: not in float64
     if any(is_half(x.dtype) for step in steps for x in step.inputs.values()):
         return []

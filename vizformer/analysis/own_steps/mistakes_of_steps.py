@@ -75,9 +75,7 @@ def _of_input(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> Iterator[t
     table = model.positions(n, side)
     P = torch.zeros(n, d, dtype=torch.float64) if table is None else table.detach().double().cpu()
     scale = config.embedding_factor
-    if config.embedding_scale != 1:
-        yield N_("The rows of the embedding are not multiplied by {scale}.", scale=f"{scale:g}"), rows + P
-    elif config.scaled_embedding:
+    if config.scaled_embedding:
         yield N_("The rows of the embedding are not multiplied by √d_model."), rows + P
         yield N_("The sum is multiplied by √d_model; only the rows of the embedding are to be."), root * (rows + P)
     else:

@@ -175,7 +175,7 @@ def norms(checkpoint: AnyCheckpoint, ids: Int[ndarray, " n"]) -> Norms:
     model = checkpoint.model
     added = model.positions(len(ids))
     rows = model.token_rows(table(checkpoint)[torch.as_tensor(ids)]).detach().cpu()
-    lengths = rows.double().norm(dim=1).numpy() * model.config.embedding_scale  # [n]
+    lengths = rows.double().norm(dim=1).numpy()  # [n]
     places = None if added is None else added.double().norm(dim=1).cpu().numpy()  # [n]
     return Norms(lengths, places, math.sqrt(model.config.d_model), model.config.scaled_embedding)
 

@@ -130,6 +130,11 @@ class _Reader:
 
     def plan(self, answers: dict[str, Value], kind: str | None) -> Plan:
         stack = "decoder" if bool(answers.pop("causal", True)) else "encoder"
+        if answers.get("residual") == "parallel":
+            raise CheckpointError(
+                "Attention and feed-forward side by side are not computed here. Open the model with the code that it was "
+                "trained with, and hand it to vf.wrap, which records it."
+            )
         norm = str(answers.pop("norm", kind))
         self.applied = norm != "none"
         self.predicts = bool(answers.pop("outputs_are_tokens", self.outputs == self.tokens))

@@ -101,7 +101,7 @@ def _sublayer(subject: Subject, place: Place) -> SublayerKind:
     kinds: tuple[SublayerKind, ...] = ("self", "cross", "feedforward") if cross else ("self", "feedforward")
     order = subject.config.norm_order
     chosen: SublayerKind = st.segmented_control(
-        lab.text("where", form=order if order in ("post", "output") else "pre"),
+        lab.text("where", form="post" if order == "post" else "pre"),
         kinds,
         format_func=lab.texts("sublayer", kinds).__getitem__,
         required=True,

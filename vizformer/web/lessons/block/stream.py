@@ -18,7 +18,6 @@ POINTS = ("pre", "mid", "mid_self", "mid_cross", "post", "final")
 FIRST = {
     "post": r", \quad f = g(x), \quad x' = \mathrm{norm}(y)",
     "pre": r", \quad f = g(\mathrm{norm}(x))",
-    "output": r", \quad f = \mathrm{norm}(g(x))",
     "sandwich": r", \quad f = \mathrm{norm}'(g(\mathrm{norm}(x)))",
     "none": r", \quad f = g(x)",
 }

@@ -33,18 +33,13 @@ def _feedforward(config: ModelConfig) -> str:
 
 def formula(box: Box, config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
-    if box.kind == "embedding" and config.embedding_scale != 1:
-        return rf"x_i = {config.embedding_factor:g}\; E_{{t_i}}"
     if box.kind == "embedding" and config.scaled_embedding:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "add":
         inner = r"\operatorname{norm}(x)" if config.norm_order in ("pre", "sandwich") else "x"
-        times = "" if config.residual_scale == 1 else rf"{config.residual_scale:g}\,"
-        if config.norm_order in ("output", "sandwich"):
-            return rf"x \leftarrow x + {times}\operatorname{{norm}}(f({inner}))"
-        return rf"x \leftarrow x + {times}f({inner})"
-    if box.kind == "add_norm" and config.residual_scale != 1:
-        return rf"x \leftarrow \operatorname{{norm}}(x + {config.residual_scale:g}\,f(x))"
+        if config.norm_order == "sandwich":
+            return rf"x \leftarrow x + \operatorname{{norm}}(f({inner}))"
+        return rf"x \leftarrow x + f({inner})"
     if box.kind == "unembedding" and (config.logit_scale != 1 or config.logit_cap is not None):
         written = r"x\, W_U" if config.logit_scale == 1 else rf"{config.logit_scale:.4g}\; x\, W_U"
         if (cap := config.logit_cap) is not None:

@@ -192,7 +192,6 @@ def about(box: Box, config: ModelConfig) -> str:
         "positions": "learned" if config.positions == "learned" else "waves",
         "rotation": "whole" if config.rope_dims is None else "part",
         "mask": _mask(config),
-        "feedforward": "parallel" if config.residual == "parallel" else "one",
     }
     values = {
         "d": config.d_model,
@@ -200,7 +199,6 @@ def about(box: Box, config: ModelConfig) -> str:
         "d_head": config.d_head,
         "d_table": config.d_embedding,
         "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,
-        "scale": f"{config.embedding_factor:g}",
         "segments": config.n_segments,
         "turned": config.rope_dims,
         "rotating": ranges(config.rope_layers or ()),
@@ -212,8 +210,7 @@ def about(box: Box, config: ModelConfig) -> str:
     }
     scaled = config.scaled_embedding
     further = {
-        "scaled": kind == "embedding" and config.embedding_scale != 1,
-        "by_root": kind == "embedding" and config.embedding_scale == 1 and scaled,
+        "by_root": kind == "embedding" and scaled,
         "some_rotate": kind == "rotation" and config.rope_layers is not None,
     }
     said = [lab.text(f"boxes.{kind}.about", form=forms.get(kind), **values)]

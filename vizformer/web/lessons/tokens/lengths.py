@@ -107,11 +107,10 @@ def _compared(found: Norms, scaled: bool) -> dict[str, str]:
 
 def _formula(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> None:
     """What enters the first layer, as this model computes it with the factor as it is switched."""
-    root, times, projected = math.sqrt(config.d_model), config.embedding_scale, config.embedding_projection == "tokens"
+    root, projected = math.sqrt(config.d_model), config.embedding_projection == "tokens"
     waves, added = config.positions == "sinusoidal", config.positions in ("sinusoidal", "learned")
     symbols = (
         (r"x_0 = \sqrt{d_\text{model}}\; " if scaled else "x_0 = ")
-        + (rf"{times:g}\; " if times != 1 else "")
         + r"E_\text{id}"
         + (r"\, W" if projected else "")
         + (r" + P_\text{pos}" if added else "")
@@ -119,7 +118,7 @@ def _formula(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> N
     )
     live = [rf"\sqrt{{{config.d_model}}} = {root:.2f}"] * scaled
     live += [rf"\sqrt{{{config.d_model} / 2}} = {root / math.sqrt(2):.2f}"] * waves
-    factors = (" * d_model**0.5" if scaled else "") + ("" if times == 1 else f" * {times!r}")
+    factors = " * d_model**0.5" if scaled else ""
     lesson.formula(
         rf"\begin{{gathered}} {symbols} \end{{gathered}}",  # one below the other: both fit a phone
         live=r",\quad ".join(live),

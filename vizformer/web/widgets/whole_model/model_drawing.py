@@ -59,12 +59,11 @@ def _layer(config: ModelConfig, attentions: Sequence[Box], *, shown: bool) -> li
     first, between, last = {
         "post": ("", both, both),
         "pre": (norm, both, add),
-        "output": ("", _("Norm & Add"), _("Norm & Add")),
         "sandwich": (norm, _("Norm, Add & Norm"), _("Norm & Add")),
         "none": ("", add, add),
     }[config.norm_order]
     lit = ("layer",) if shown else ()
     made = [Box(first, "layer", lit)]
     for attention in attentions:
-        made += [attention, Box("" if config.residual == "parallel" else between, "layer", lit)]
+        made += [attention, Box(between, "layer", lit)]
     return [box for box in (*made, Box(_("Feed-forward"), "layer", lit), Box(last, "layer", lit)) if box.title]
