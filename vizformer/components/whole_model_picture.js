@@ -83,10 +83,10 @@ class WholeModelPicture {
       this.row = this.maps[this.at].lane === data.lanes.length - 1 ? this.query : data.lanes[data.lanes.length - 1].tokens.length - 1;
     }
     this.build();
-    const end = data.lanes[data.lanes.length - 1].tokens.length - 1;
-    if (this.wrote && before !== data.made && data.lanes[data.lanes.length - 1].stack === "decoder") {
-      this.row = end;
-      this.look(this.at, this.head, ...this.strongest(this.maps[this.at], this.head, end));
+    const { stack, tokens } = data.lanes[data.lanes.length - 1];
+    if (this.wrote && before !== data.made && stack === "decoder") {
+      this.row = tokens.length - 1;
+      this.look(this.at, this.head, ...this.strongest(this.maps[this.at], this.head, this.row));
     } else this.look(this.at, this.head, this.query, this.looked);
     this.wrote = false;
     this.root.dataset.made = data.made;
@@ -100,8 +100,7 @@ class WholeModelPicture {
   }
 
   build() {
-    const { data } = this;
-    const { words, lanes } = data;
+    const { data, data: { words, lanes } } = this;
     this.root.setAttribute("aria-label", words.picture);
     this.root.classList.toggle("vf-whole-one", lanes.length === 1);
     [this.buttons, this.tokens, this.stages] = [[], [], []];
