@@ -126,7 +126,7 @@ def test_edits_for_a_longer_text_are_left_out(open_app):
     assert not errors(app)
     app.text_input(key="view.text").set_value("好").run()
     assert len(errors(app)) == 1
-    assert any("left out" in caption.value for caption in app.caption)
+    assert any("do not fit here and are ignored" in caption.value for caption in app.caption)
     assert app.code  # the arithmetic of the new text
 
 

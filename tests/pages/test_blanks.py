@@ -33,7 +33,7 @@ def test_the_filling_and_the_rank_are_the_models(open_app: Open) -> None:
     looking = json.loads(app.get("plotly_chart")[1].proto.spec)
     assert looking["layout"]["yaxis"]["title"]["text"] == "Layer"  # rows are layers, not queries
     assert "the gap attends to key" in looking["data"][0]["hovertemplate"]
-    assert (f"number {found.rank + 1} " in shown) or found.rank == 0
+    assert (f"rank {found.rank + 1} " in shown) or found.rank == 0
 
 
 def test_two_languages_and_two_hidden_words(open_app: Open) -> None:

@@ -191,7 +191,7 @@ def test_the_trainings_are_the_bundled_ones(open_app: Open) -> None:
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     for part, word in (
         ("stream", "残差流"),
-        ("norm", "直角"),
+        ("norm", "按行归一化"),
         ("order", "预热"),
         ("count", "参数"),
     ):

@@ -112,7 +112,7 @@ def test_without_uploads_text_can_still_be_handed_in(open_app: Open, monkeypatch
     monkeypatch.setenv(uploads.SWITCH, "off")
     app = open_app(PAGE, text=TEXT)
     assert not app.get("file_uploader")
-    assert any("agrees" in box.value for box in sent(app, str(right(WEIGHTS).tolist()), WEIGHTS).success)
+    assert any("steps agree" in box.value for box in sent(app, str(right(WEIGHTS).tolist()), WEIGHTS).success)
 
 
 def test_the_lines_that_write_the_file_run(open_app: Open, tmp_path, monkeypatch) -> None:

@@ -114,7 +114,7 @@ def test_keys_come_from_the_end_of_the_encoder_alone(open_app: Open, translator)
     n, m = len(trace.tokens["encoder"]), len(trace.tokens["decoder"])
     assert f"{n * m} cells" in text(app)
     assert f"{2 * n * 256 * 256:,} multiplications" in text(app)
-    assert "Add & norm comes 3 times" in text(app)
+    assert "This layer has 3 add & norms" in text(app)
     cross = [layer.cross_attention for layer in checkpoint.model.decoder.layers]
     record = trace["decoder.1.cross"]
     given = dict(M=trace.residual("encoder.final"), W_K=torch.stack([one.W_K.weight.T for one in cross]))
@@ -139,7 +139,7 @@ def test_the_ring_is_what_the_layer_looks_at_most(open_app: Open, translator) ->
     data, columns = drawn(app)
     np.testing.assert_allclose(columns["weights"], found.weights[2], atol=1e-6)
     assert data["rings"] == found.mean[2].tolist()
-    assert "3 of 15 pairs of words change places." in text(app)
+    assert "3 of 15 pairs of words change their order." in text(app)
     app = open_app(PAGE, part="alignment", text=TEXT, dials="cross.layer:1~cross.head:3")
     data, columns = drawn(app)
     np.testing.assert_allclose(columns["weights"], trace["decoder.1.cross"].pattern(3), atol=1e-6)

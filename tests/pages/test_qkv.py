@@ -241,8 +241,8 @@ def test_a_part_opens_on_the_head_that_says_most(open_app: Open, page: str, part
     assert (found.layer, found.head) != (0, 0)
     boxes = {box.key: box for box in app.selectbox}
     assert (boxes["view.layer"].value, boxes["view.head"].value) == (found.layer, found.head)
-    which = "the heads that do not rest on one token" if found.resting else "all heads"
-    assert any(f"layer {found.layer}, head {found.head}: of {which}" in one.value for one in app.caption)
+    which = "Of the heads that do not rest on one token" if found.resting else "Of all heads"
+    assert any(f"layer {found.layer}, head {found.head}. {which}" in one.value for one in app.caption)
     assert "layer" not in app.query_params  # of another sentence the link shows another head
     other = (found.layer + 1) % 3
     app = boxes["view.layer"].set_value(other).run()

@@ -152,7 +152,7 @@ def test_a_one_hot_row_takes_every_number_of_the_table(open_app: Open, model: st
 def test_the_nearest_row_has_the_largest_cosine_of_all(open_app: Open, model: str, text: str, stack: str) -> None:
     checkpoint = load(model)
     app = open_app("pages/learn/tokens.py", part="neighbours", model=model, text=text)
-    asked = re.search("of the row of “(.*)”\\?", question(app, "direction")).group(1)
+    asked = re.search("with the row of “(.*)”\\?", question(app, "cosine")).group(1)
     token = next(token for token in checkpoint.encode(text) if token.text == asked)
     table = checkpoint.model.token_table("encoder").weight.detach()
     cosines = (table @ table[token.id]) / (table.norm(dim=1) * table[token.id].norm())
@@ -366,7 +366,7 @@ def test_the_words_beside_a_question_do_not_tell_its_answer() -> None:
         shift, alignment = lesson_prose("decoding", language)["shift"], lesson_prose("cross", language)["alignment"]
         stream = lesson_prose("block", language)["stream"]
         assert not re.search("shifted|右移", shift.text)
-        assert not re.search("→|chooses the next|下一个", alignment.text + " ".join(alignment.wrongs))
+        assert not re.search("→|(chooses|predicts) the next|下一个", alignment.text + " ".join(alignment.wrongs))
         assert not re.search("row grows|length is set back|一层比一层长|长度被调回来", stream.text)
 
 
