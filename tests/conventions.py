@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -127,12 +126,9 @@ KINDS: dict[str, Kind] = {
         dict(tied=True, first_position=1),
     ),
     "TransformerLens without norms": Kind(Unnormed, dict(activation="gelu_tanh"), {}),
-    **{
-        f"translator, PyTorch's without a norm after its {stack}": Kind(
-            partial(TorchOneNorm, stack), {**TORCH, "scaled_embedding": True, "causal": True}, dict(bos_id=1, eos_id=2)
-        )
-        for stack in ("encoder", "decoder")
-    },
+    "translator, PyTorch's": Kind(
+        Seq2Seq, {**TORCH, "scaled_embedding": True, "causal": True}, dict(bos_id=1, eos_id=2)
+    ),
 }
 
 

@@ -71,13 +71,7 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
                 (f"{site} {step.key}", step.proof) for step in attention_steps(checkpoint, trace, site, head, last)
             ]
             found.append((f"{site} look-up", head_look_up(trace, site, head, last).proof))
-            config, layer = checkpoint.model.config, int(site.split(".")[1])
-            one_matrix = config.kv_layer(layer) == layer  # from the rows to the scores
-            if (
-                one_matrix
-                and not site.endswith("cross")
-                and (of_matrices := bilinear(checkpoint, trace, site, head).proof)
-            ):
+            if not site.endswith("cross") and (of_matrices := bilinear(checkpoint, trace, site, head).proof):
                 found.append((f"{site} bilinear", of_matrices))
         found.append((f"{site} contributions", contributions(checkpoint, trace, site, last).proof))
     for layer in layers(checkpoint):

@@ -104,11 +104,7 @@ def test_folded_norms_are_told_by_centred_embeddings(tmp_path: Path) -> None:
             "divided by another number, or bounded by a soft cap",
         ),
         ("nanoGPT, RMS norms", dict(known_code=False), "what a changed forward computes stands in no file of weights"),
-        (
-            "translator, PyTorch's without a norm after its encoder",
-            dict(causal=False),
-            "sees what comes after a position, as no mask hides it",
-        ),
+        ("translator, PyTorch's", dict(causal=False), "sees what comes after a position, as no mask hides it"),
     ],
 )
 def test_what_no_model_here_computes_is_refused_in_words(name: str, answer: Any, said: str, tmp_path: Path) -> None:
@@ -120,6 +116,13 @@ def test_what_no_model_here_computes_is_refused_in_words(name: str, answer: Any,
     assert report_words.answer(field, value) != value
     with pytest.raises(CheckpointError, match=said):
         load(path, **KINDS[name].answers | answer)
+
+
+@pytest.mark.parametrize("without", ["encoder", "decoder"])
+def test_a_last_norm_in_one_of_two_stacks_is_refused_in_words(without: str, tmp_path: Path) -> None:
+    torch.save(conventions.TorchOneNorm(without).state_dict(), tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match=r"model\.pt has a last norm in one of two stacks alone.*Record"):
+        load(tmp_path / "model.pt", **KINDS["translator, PyTorch's"].answers)
 
 
 def test_what_a_known_code_fixes_is_said_beside_every_picture(tmp_path: Path) -> None:

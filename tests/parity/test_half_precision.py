@@ -26,7 +26,6 @@ FAMILIES = (
     "qwen2",
     "qwen3",
     "gemma",
-    "gpt_neox",
     "opt",
     "t5",
     "bart",

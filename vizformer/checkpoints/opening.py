@@ -116,12 +116,13 @@ def _recorded(
             longest = report.shape.max_positions
             made = wrap(module, examined.tokenizer, name=name, max_positions=longest)
     except TraceError as error:  # its own code stopped, or attends in no way that is seen
-        raise CheckpointError(
+        stopped = CheckpointError(
             "{name} opens by its own code, {class_name}, and cannot be shown: {reason} Take another model.",
             name=name,
             class_name=examined.class_name,
             reason=error.message,
-        ) from error
+        )
+        raise (stopped if examined.refused is None else _neither(examined.refused, stopped)) from error
     known = {one.name: getattr(made, one.name) for one in fields(made)}
     return OpenedRecorded(**known, report=replace(report, recorded_shape=made.shape))
 
@@ -203,6 +204,15 @@ def _examined(
         return _by_its_own_code(found, refused)
 
 
+def _neither(refused: model_folder.NotOursError, error: CheckpointError) -> CheckpointError:
+    return CheckpointError(
+        "{file} asks for what VizFormer does not support: {problems}. {otherwise}",
+        file=CONFIG,
+        problems=refused.problems,
+        otherwise=error.message,
+    )
+
+
 def _by_its_own_code(found: _Found, refused: model_folder.NotOursError) -> by_transformers.Examined:
     """A model of a family of ours with an option that ours does not have; where that does not open either, both say why."""
     try:
@@ -210,12 +220,7 @@ def _by_its_own_code(found: _Found, refused: model_folder.NotOursError) -> by_tr
         if problems := list(examined.report.problems):
             raise model_folder.misfit(next(iter(examined.report.files)), problems)
     except CheckpointError as error:
-        raise CheckpointError(
-            "{file} asks for what VizFormer does not support: {problems}. {otherwise}",
-            file=CONFIG,
-            problems=refused.problems,
-            otherwise=error.message,
-        ) from error
+        raise _neither(refused, error) from error
     return examined
 
 

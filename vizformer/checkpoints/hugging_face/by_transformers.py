@@ -69,6 +69,7 @@ class Examined:
     config: Any  # of `transformers`
     class_name: str
     source_tokenizer: None = None
+    refused: NotOursError | None = None  # why our own Transformer, of whose families it is, does not open it
 
 
 def examine(folder: Folder, raw: Mapping[str, Any], refused: NotOursError | None = None) -> Examined:
@@ -148,7 +149,7 @@ def examine(folder: Folder, raw: Mapping[str, Any], refused: NotOursError | None
         recorded_shape=_declared_shape(model, tokenizer, rows),
         buffers=sum(x.nbytes for _, x in model.named_buffers()),
     )
-    return Examined(report, tokenizer, tensors, config, class_name)
+    return Examined(report, tokenizer, tensors, config, class_name, refused=refused)
 
 
 def _recorded(raw: Mapping[str, Any], class_name: str, refused: NotOursError | None) -> Message:
