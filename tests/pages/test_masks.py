@@ -333,7 +333,7 @@ def test_every_mistake_is_drawn_for_every_model(open_app: Open, mistake: str, mo
     app = open_app(PAGE, part="mistakes", model=model, dials=f"masks.mistake:{mistake}")
     assert not app.exception
     assert not app.error
-    assert {"zero": "keep", "half": "refused", "blind": "NaN"}[mistake] in tables(app)
+    assert {"zero": "weight of the blocked cells", "half": "refused", "blind": "NaN"}[mistake] in tables(app)
 
 
 @pytest.mark.sample(1)

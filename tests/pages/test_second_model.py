@@ -179,7 +179,7 @@ def test_the_page_opens_on_what_moved(open_app, visit, pair, locale, words):
     apart = head_divergences(
         two_runs(first, first.trace(TEXT), second, second.trace(TEXT)), "decoder", measure=total_variation
     )
-    count = {"en-US": "{} of {} heads turn", "zh-CN": "{1} 个头中有 {0} 个"}[locale]
+    count = {"en-US": "{} of {} heads move", "zh-CN": "{1} 个头中有 {0} 个"}[locale]
     assert count.format(int((apart > 0.1).sum()), apart.size) in said(app)
     head = moved.most_moved_head("decoder")
     assert head is not None

@@ -72,7 +72,7 @@ def test_a_second_sentence_to_pad_is_one_that_the_model_reads(open_app):
     assert not app.exception
     assert not app.error, app.error[0].value
     assert next(box for box in app.text_input if box.key == "view.batch").value == f"{SOURCE} {SOURCE}"
-    assert "12 places each" in said(app)
+    assert "12 positions each" in said(app)
 
 
 def test_the_table_is_that_which_reads_the_sentence(open_app):

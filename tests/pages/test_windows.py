@@ -95,7 +95,7 @@ def test_every_step_of_a_query_beyond_the_window(open_app: Open, mixed: Checkpoi
             "en-US",
             "is a causal sliding window of 4 tokens",
             "is causal, without a window",
-            "holds in the layers that have this mask ({})",
+            "applies to the layers that have this mask ({})",
         ),
         ("zh-CN", "4 个词元的因果滑动窗口", "没有窗口", "拥有这种掩码的层（{}）"),
     ],
@@ -139,7 +139,7 @@ def test_leakage_runs_with_each_layers_own_mask(open_app: Open, mixed: Checkpoin
     for model, last in (("mixed", n), ("mistral", min(n, 1 + 3 * (WINDOW - 1)))):
         app = open_app(MASKS, model=f"models/{model}", text=TEXT, part="leak", dials="masks.at:0")
         assert not app.exception
-        assert f"Moved: {last} of {n} outputs" in said(app)
+        assert f"{last} of {n} outputs changed" in said(app)
 
 
 def test_heads_are_measured_against_what_they_see(open_app: Open, mixed: Checkpoint) -> None:
