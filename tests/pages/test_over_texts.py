@@ -68,7 +68,7 @@ def test_habit_and_cost_of_the_shown_head_come_after_the_picture(open_app, own, 
     assert one.mean > habits.LEAST
     names = {"previous": "token before", "diagonal": "itself"}
     habit = f"{names[one.target]}, {one.mean:.2f} of its attention ({one.low:.2f} to {one.high:.2f})"
-    assert f"Over 8 texts this head looks most at: {habit}." in said(app)
+    assert f"Over 8 texts this head attends most to: {habit}." in said(app)
     way = habits.way_of(checkpoint)
     edit = edit_without([Part(site_name(kind, place[0]), place[1])])
     lost = np.mean([habits.answer(checkpoint, one, way, edit=edit).mean() for one in read]) - np.mean(

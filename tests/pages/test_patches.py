@@ -171,7 +171,7 @@ def test_without_a_target_both_are_compared_along_the_model_s_own_translation(op
     app = open_app(PAGE, model="zh-en", text="他是医生。", second="他是老师。", dials=dials())
     assert not app.exception
     assert not app.error
-    assert "logit of “doctor” less that of “teacher”" in said(app)
+    assert "logit of “doctor” minus that of “teacher”" in said(app)
     exec(code(app), space := {})
     assert space["pair"].clean.tokens["decoder"] == space["pair"].corrupted.tokens["decoder"]
 
@@ -180,7 +180,7 @@ def test_a_masked_word_is_where_an_encoder_is_asked(open_app: Open) -> None:
     app = open_app(PAGE, model="cloze", text="The girl lost [MASK] hat.", dials=dials())
     assert not app.exception
     assert not app.error
-    assert "logit of “her” less that of “his”" in said(app)
+    assert "logit of “her” minus that of “his”" in said(app)
     assert "row=4, " in code(app)
 
 

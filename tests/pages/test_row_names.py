@@ -94,15 +94,15 @@ def test_a_layer_by_hand_names_it_in_its_tables(open_app):
 
 def test_a_sentence_says_it_of_the_row_that_is_looked_at(open_app):
     app = open_app("pages/explore/attention.py", query=3, **CROSS)
-    assert any("row 3, after “a”, chooses “cat”" in caption.value for caption in app.caption)
+    assert any("row 3, after “a”, predicts “cat”" in caption.value for caption in app.caption)
     app = open_app("pages/explore/attention.py", locale="zh-CN", query=3, **CROSS)
-    assert any("第 3 行在“a”之后，选出“cat”" in caption.value for caption in app.caption)
+    assert any("第 3 行在“a”之后，预测“cat”" in caption.value for caption in app.caption)
 
 
 def test_a_typed_target_is_kept_apart_from_the_models_own_choice(open_app):
     app = open_app("pages/explore/attention.py", query=3, target="I have a dog.", **CROSS)
     assert component(app, "vizformer_attention")["query_tokens"][3] == "a → dog"
-    assert any("asked for “dog”" in c.value and "would choose “cat”" in c.value for c in app.caption)
+    assert any("continues with “dog”" in c.value and "itself predicts “cat”" in c.value for c in app.caption)
 
 
 @pytest.mark.parametrize("link", [{"site": "encoder"}, {"model": "cloze", "site": "encoder"}])

@@ -252,7 +252,7 @@ def test_positions_that_are_not_learned(open_app, queue, kind):
     assert not app.error
     drawn = any("train.positions" in chart.proto.id for chart in app.get("plotly_chart"))
     assert drawn == (kind == "sinusoidal")
-    assert ("Nothing is added" in texts(app)) == (kind != "sinusoidal")
+    assert ("The model adds nothing" in texts(app)) == (kind != "sinusoidal")
 
 
 @pytest.mark.sweep
