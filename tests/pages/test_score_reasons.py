@@ -86,7 +86,7 @@ def test_what_of_the_weights_is_effective(open_app) -> None:
     assert found.free[row] > 0
     key = int(abs(found.weights[row] - found.effective[row]).argmax())
     number = f"{found.effective[row, key]:.3f}".replace("-", "−")
-    assert any(f"are **{found.free[row]}** more" in one.value and f"**{number}**" in one.value for one in app.markdown)
+    assert any(f"sees **{found.free[row]}** more" in one.value and f"**{number}**" in one.value for one in app.markdown)
     short = opened(open_app, "attention.effective", model="stories", text="The cat", kind="decoder", layer=1, head=2)
     assert [one for one in short.markdown if one.value.startswith("Every weight of")]
     assert len(app.get("plotly_chart")) == len(short.get("plotly_chart")) + 1  # (the same map would be drawn twice)
