@@ -95,7 +95,7 @@ def test_waves_that_a_pegasus_file_holds_are_compared(tmp_path: Path) -> None:
     ("kind", "changes", "said"),
     [
         ("mvp", dict(use_prompt=True), "use_prompt=true: supported is false"),
-        ("m2m_100", dict(pad_token_id=None), "own code stopped"),
+        ("m2m_100", dict(pad_token_id=None), "pad_token_id=null: positions are counted from the row after"),
         ("blenderbot", dict(layernorm_variant="xlm"), 'layernorm_variant="xlm": supported is null / "prelayernorm"'),
         ("pegasus", dict(normalize_embedding=True), "normalize_embedding=true: supported is null / false"),
     ],
