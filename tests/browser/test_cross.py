@@ -37,19 +37,19 @@ def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab):
     expect(tab.page.get_by_text("1 of 6 questions answered").first).to_be_visible()
 
 
-def test_a_box_lights_its_row_and_a_row_its_box(open_tab):
+def test_a_head_of_the_picture_marks_its_row_and_a_row_leads_to_its_head(open_tab):
     tab = open_tab("/cross")
     row = tab.page.locator("tr.vf-marked")
     expect(row).to_contain_text("Cross-attention")
     with tab.runs():
-        tab.page.locator(".vf-box").filter(has_text="Decoder self-attention").click()
+        tab.page.locator(".vf-whole-decoder .vf-whole-map").first.click()
     tab.settled()
     expect(row).to_contain_text("Decoder self-attention")
     with tab.runs():
         tab.page.get_by_role("radio", name="Encoder self-attention").click()
     tab.settled()
     expect(row).to_contain_text("Encoder self-attention")
-    expect(tab.page.locator(".vf-box[aria-pressed=true]")).to_contain_text("Encoder self-attention")
+    expect(tab.page.locator(".vf-whole-glass h3")).to_contain_text("Encoder")
 
 
 @pytest.mark.sweep

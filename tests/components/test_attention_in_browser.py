@@ -380,7 +380,7 @@ def test_a_row_of_nan_is_hatched_and_said(open_file: OpenFile) -> None:
     weights[0, 0, 2] = np.nan
     chosen = Selection(0, 0, 2)
     page = open_file(to_html(pack_heads(weights), query_tokens=list("abcd"), key_tokens=list("abcd"), selected=chosen))
-    assert readout(page) == "query 2 “c” has NaN in place of weights"
+    assert readout(page) == "query 2 “c” has NaN weights"
     page.mouse.move(*place(page, 2, 1))
     assert "with weight NaN" in readout(page)
     assert pixel(page, 2, 1) != pixel(page, 1, 1)

@@ -89,7 +89,7 @@ def test_the_heads_are_grouped_by_what_they_do(open_file: OpenFile) -> None:
     assert page.locator(".vf-habit").all_inner_texts() == [
         "The token before (2)",
         "The token itself (1)",
-        "No such habit (1)",
+        "No such pattern (1)",
         "Rest on the first or the last token (2)",
     ]
     assert page.locator(".vf-row-name").all_inner_texts() == ["0.90", "0.70", "0.30", "0.90"]

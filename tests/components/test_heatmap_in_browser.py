@@ -88,5 +88,5 @@ def test_a_hundred_long_tokens_fit_and_can_be_enlarged(open_file: OpenFile, widt
 def test_the_canvas_says_what_stands_out_to_those_who_do_not_see_it(open_file: OpenFile) -> None:
     weights, future = np.array([[1.0, 0.0], [0.4, 0.6]]), np.array([[0, 2], [0, 0]])
     page = open_file(to_html(Heatmap(weights, ROWS, ["x", "y"], reasons=future)))
-    said = "What stands out: query 1 “<i>b</i>” attends to key 1 “y” with weight 0.6000."
+    said = "Largest: query 1 “<i>b</i>” attends to key 1 “y” with weight 0.6000."
     expect(page.locator(".vf-over")).to_have_attribute("aria-description", said)  # not the row that sees one key
