@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 def test_train_drag_and_open(open_tab):
     tab = open_tab("/train")
     page = tab.page
-    page.get_by_text("Train a model of your own").click()
+    page.get_by_text("Train a model of your own", exact=True).click()
     with tab.runs():
         page.get_by_role("radio", name="Copy", exact=True).click()
     for label, choice in (("Layers", "1"), ("Width", "16"), ("Steps", "100")):
