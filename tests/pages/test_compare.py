@@ -58,7 +58,7 @@ def test_the_first_that_departs_is_marked_drawn_and_named(open_app: Open) -> Non
     assert any("encoder.0.self.concat" in box.value.replace("\\", "") for box in app.warning)
     assert "joined with reshape or view alone" in said(app)
     rows = tables(app)[0]
-    assert [row[-1] for row in rows] == ["agrees", "departs", "departs"]
+    assert [row[-1] for row in rows] == ["agrees", "differs", "differs"]
     assert marked(app, 0) == [1]
     assert len(app.get("plotly_chart")) == 1
     app.text_input[0].set_value("我有一只猫。").run()

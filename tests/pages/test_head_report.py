@@ -307,7 +307,7 @@ def test_of_a_model_without_a_head_no_copying_is_claimed(open_app, measured, box
     monkeypatch.setattr(model_cache, "predicts", lambda model: False)
     app = open_app(PAGE, model="stories")
     assert not app.exception
-    assert "no head that predicts tokens" in said(app)
+    assert "no output layer that predicts tokens" in said(app)
     assert not app.metric
 
 

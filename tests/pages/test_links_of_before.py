@@ -69,7 +69,7 @@ PARTS = {
     "/positions?part=clock&lang=zh_CN": ["节: clock", "第几对 i: 1"],
     "/positions?part=distance": ["Part: distance", "Position j: 7"],
     "/positions?model=stories&text=a+cat+sat&part=shuffle": ["Part: shuffle", "Sentence: a cat sat"],
-    "/positions?part=options": ["Part: options", "Move both on by: 5"],
+    "/positions?part=options": ["Part: options", "Shift both by: 5"],
     "/positions?model=stories&text=a+cat+sat&part=longer": ["Part: longer", "Measured on: book"],
     "/qkv?part=arithmetic&lang=zh_CN": ["节: arithmetic"],
     "/qkv?part=three": ["Part: three"],
@@ -91,11 +91,14 @@ PARTS = {
     "/cross?part=alignment": ["Part: alignment"],
     "/cross?part=without": ["Part: without"],
     "/cross?part=bottleneck": ["Part: bottleneck"],
-    "/decoding?part=free&dials=decoding.step%3A2": ["Part: free", "Token that goes wrong: 2"],
+    "/decoding?part=free&dials=decoding.step%3A2": ["Part: free", "The wrong token: 2"],
     "/decoding?part=ways": ["Part: ways", "Beam width: 2"],
     "/decoding?part=bleu": ["Part: bleu", "Words in a run: 2"],
     "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
-    "/training?part=smoothing&dials=training.eps%3A0.2": ["Part: smoothing", "ε: taken from the right token: 0.2"],
+    "/training?part=smoothing&dials=training.eps%3A0.2": [
+        "Part: smoothing",
+        "ε: share taken from the correct token: 0.2",
+    ],
     "/training?part=rate": ["Part: rate", "Warm-up steps: 4000"],
     "/training?part=adam&dials=training.update%3A3": ["Part: adam", "Step: 3"],
     "/training?part=gradient": ["Part: gradient"],
@@ -200,7 +203,7 @@ PLACES = {
     "/report?model=hub%2Fsomebody%2Felse": ["somebody/else has not been fetched to this server yet."],
     # Choices that were taken out: the usual one is shown in their place.
     "/attention?site=decoder&picture=lines&over=mean": ["are shown as a map", "vizformer_attention"],
-    "/what_if?dials=whatif.instead%3Aresample~whatif.draws%3A4~whatif.key%3A1": ["One part at a time: two heads"],
+    "/what_if?dials=whatif.instead%3Aresample~whatif.draws%3A4~whatif.key%3A1": ["One part at a time: if two heads"],
     "/lens?dials=lens.method%3Agradient": ["Which input tokens it depends on"],
     "/layer?model=path%2F0123456789ab&text=The+cats+sat&site=decoder": ["Model: path/0123456789ab", "0 · The"],
     "/report?model=upload%2F4f0c6ad2e9b10d37": ["An upload lives only in the session that made it"],
@@ -226,7 +229,7 @@ SETTINGS = {
     ],
     "/positions?dials=positions.d%3A64~positions.pos%3A5~positions.dim%3A7~positions.cosines%3A1"
     "~positions.pairs%3A0%2C9~positions.span%3A64": [
-        "Width of the code, d_model: 64",
+        "Width of the encoding, d_model: 64",
         "Position pos: 5",
         "Dimension: 7",
         "The cosines too: True",
@@ -234,7 +237,7 @@ SETTINGS = {
         "Positions shown: 64",
     ],
     "/positions?part=clock&dials=positions.d%3A16~positions.pos%3A4~positions.k%3A6~positions.pair%3A2": [
-        "Width of the code, d_model: 16",
+        "Width of the encoding, d_model: 16",
         "Position pos: 4",
         "Steps on, k: 6",
         "Pair i: 2",
@@ -253,7 +256,7 @@ SETTINGS = {
         "Query i: 2",
         "Key j: 1",
         "Pair m: 2",
-        "Move both on by: 7",
+        "Shift both by: 7",
     ],
     "/positions?part=options&dials=positions.way%3Aalibi": ["Positions: alibi"],
     "/positions?part=longer&dials=positions.past%3A1~positions.text%3Achinese": [

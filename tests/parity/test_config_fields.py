@@ -77,6 +77,7 @@ NESTED = (
 )
 # Other values of every field that some family computes with, whether or not the family at hand knows the field.
 VALUES: dict[str, tuple[Any, ...]] = {
+    "clip_qkv": (0.1,),
     **dict.fromkeys(
         ("number_of_conv_states", "full_attention_interval", "linear_num_key_heads", "linear_conv_kernel_dim"), (1, 3)
     ),

@@ -67,7 +67,7 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
     asked, left_out = _questions(subject, {url: registries[url] for url in chosen})
     if left_out:
         with st.container(key="worksheet-settings-left-out"):
-            show_note("{n} questions do not fit this model or this sentence and are omitted.", n=left_out)
+            show_note("Questions omitted, as they do not fit this model or this sentence: {n}.", n=left_out)
     heading = _("**Worksheet, version {seed}** · “{text}”", seed=seed, text=plain(subject.text))
     with st.container(horizontal=True, vertical_alignment="bottom", key="worksheet-head"):
         st.markdown(heading, width="content")
