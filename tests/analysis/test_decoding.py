@@ -55,11 +55,11 @@ def test_beam_search_finds_a_more_probable_text_that_is_worse_both_ways() -> Non
 @pytest.mark.sample(1)
 def test_the_same_text_has_one_probability_and_one_score_however_it_was_found(name: str) -> None:
     checkpoint = load(name)
-    cold = written(checkpoint, TEXTS[name], 12, Sampling(temperature=0.05, seed=1))
+    cold = written(checkpoint, TEXTS[name], 12, Sampling(temperature=0.002, seed=1))  # the likeliest
     greedy = written(checkpoint, TEXTS[name], 12)
     ways = [*beams(checkpoint, TEXTS[name], 12, 1, 0.6), *beams(checkpoint, TEXTS[name], 12, 4, 0.6), cold]
     same = [way for way in ways if (way.text, way.length) == (greedy.text, greedy.length)]
-    assert same
+    assert len(same) >= 2
     assert {(way.log_probability, way.score(0.6)) for way in same} == {(greedy.log_probability, greedy.score(0.6))}
 
 
