@@ -36,7 +36,6 @@ class Call:
     z: list[Tensor] = field(default_factory=list)
     head_out: list[Tensor] = field(default_factory=list)
     attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
-    brought: Tensor = field(default_factory=lambda: torch.zeros(0))
     normed: Tensor = field(default_factory=lambda: torch.zeros(0))
     added: Tensor = field(default_factory=lambda: torch.zeros(0))
     after: Tensor = field(default_factory=lambda: torch.zeros(0))
@@ -204,11 +203,10 @@ class Eager:
         of_all = self.weights.get(f"{path}.W_O.matrix.bias")
         if (bias := self._bias(f"{path}.W_O", slice(None)) if of_all is None else of_all) is not None:
             call.attn_out = call.attn_out + bias
-        call.brought = call.attn_out
+        call.normed = call.attn_out
         if c.norm_order == "sandwich":
-            call.brought = self._norm(norm.replace("_norm", "_output_norm"), call.attn_out)
-        call.normed = call.brought
-        call.added = call.brought if c.residual == "none" else x + call.brought
+            call.normed = self._norm(norm.replace("_norm", "_output_norm"), call.attn_out)
+        call.added = call.normed if c.residual == "none" else x + call.normed
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after

@@ -88,7 +88,6 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "head_out": call.head_out[head][query],
         "attn_out": call.attn_out[query],
         "out_norm": call.normed[query],
-        "out_scaled": call.brought[query],
         "add": call.added[query],
         "norm": call.after[query],
     }
