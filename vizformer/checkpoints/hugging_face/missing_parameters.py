@@ -12,7 +12,6 @@ from vizformer.messages import N_
 
 Made = dict[str, Callable[[], Tensor]]  # by our names
 WAVES = N_("positions are fixed waves, which the model here holds as a table")
-NO_NORM_BIASES = N_("the norms of this family have no biases: those of the model here are 0")
 
 
 def zeros(names: Iterable[str], width: int) -> Made:
