@@ -26,7 +26,6 @@ from vizformer.checkpoints.files.finding import find_weights
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, first_line, listed, shown
 from vizformer.checkpoints.files.weights import FLOATS, SAFETENSORS, Stored, Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
-from vizformer.checkpoints.hugging_face.fields import fields_of
 from vizformer.checkpoints.hugging_face.fields_read import never_read
 from vizformer.checkpoints.hugging_face.folder_tokenizers import read_vocabularies, with_rows
 from vizformer.checkpoints.hugging_face.model_folder import NotOursError, misfit
@@ -160,14 +159,6 @@ def _recorded(raw: Mapping[str, Any], class_name: str, refused: NotOursError | N
             "{class_name}, computes it and is recorded",
             kind=shown(kind),
             lacking=refused.problems,
-            class_name=class_name,
-        )
-    if kind in BY_TYPE:
-        return N_(
-            "VizFormer has no arithmetic of its own for {kind} with {fields}: its code in `transformers`, {class_name}, "
-            "computes it and is recorded",
-            kind=shown(kind),
-            fields=", ".join(_beyond(raw).values()),
             class_name=class_name,
         )
     if kind in BECAUSE:
@@ -329,18 +320,11 @@ def opens(raw: Mapping[str, Any]) -> bool:
             return False
         return opens(inner) and knows(inner["model_type"])
     if kind in BY_TYPE:
-        return bool(_beyond(raw))
+        return False
     if kind in BECAUSE:
         return True
     declared = said[0] if isinstance(said, list) and said and isinstance(said[0], str) else ""
     return find_spec("transformers") is not None and (knows(kind) or _of_another_type(kind, declared))
-
-
-def _beyond(raw: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a type that our own Transformer computes, which ask for what it does not compute."""
-    fields = fields_of(raw)
-    BY_TYPE[str(raw["model_type"])].config(fields, ())
-    return fields.recorded
 
 
 def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:

@@ -85,7 +85,6 @@ class Fields:
         self.problems: list[Message] = []
         self.refused: dict[str, Any] = {}
         self.assumptions: list[Message] = []
-        self.recorded: dict[str, str] = {}  # name -> what it says
         self._read: set[str] = set()
         self._called: dict[str, str] = {}  # first name -> the name in the file, where it is the second one
         for alias, name in (aliases or {}).items():
@@ -209,10 +208,6 @@ class Fields:
         if self.value(name) not in supported:
             self.refuse(name, "supported is {options}", options=" / ".join(map(shown, supported)))
 
-    def record(self, name: str, said: str = "") -> None:
-        """Notes a field that asks for what our own Transformer does not compute, and what it says."""
-        self.recorded[name] = said or f"{name}={shown(self.raw.get(name))}"
-
     def refuse(self, name: str, rule: Message | LiteralString, /, **values: object) -> None:
         """`rule` is a message, or the text of one, as an error of ours takes it."""
         self.refused[name] = self.raw.get(name, self.defaults.get(name))
@@ -232,8 +227,6 @@ class Fields:
                 value=shown(self.raw["auto_map"]),
                 kind=shown(self.kind),
             )
-        for name in self.recorded:  # (of a model inside another one, which is not recorded)
-            self.refuse(name, "our own Transformer does not compute this")
         for name, neutral in NEUTRAL.items():
             if name in self.raw and name not in self._read and self.raw[name] not in neutral:
                 self.refuse(name, _WHY.get(name, _WHY["otherwise"]))

@@ -15,7 +15,6 @@ KINDS = {
     "linear": {"factor"},
     "llama3": {"factor", "low_freq_factor", "high_freq_factor", TRAINED},
 }
-RECORDED = ("yarn", "dynamic", "longrope")  # what our own Transformer does not compute
 PART = "partial_rotary_factor"
 
 
@@ -73,15 +72,12 @@ def _scaled(
 ) -> Options:
     """Base and scaling of one table; `trained` finds the length of the first training."""
     kind = said.get("rope_type", said.get("type", "default"))
-    if kind in RECORDED:
-        fields.record(name, f'{name}.rope_type="{kind}"')
-        return {"rope_theta": 10_000.0}
     extra = set(said) - {"rope_theta", "rope_type", "type", PART} - KINDS.get(str(kind), set())
     if not isinstance(kind, str) or kind not in KINDS or extra:
         fields.refuse(
             name,
-            "rotary positions are supported as they are, or with rope_type linear or llama3 and what belongs to it; with "
-            "yarn, dynamic or longrope the model is recorded",
+            "rotary positions with rope_type {kind}: supported are default, linear and llama3, with what belongs to them",
+            kind=shown(kind),
         )
         return {"rope_theta": 10_000.0}
     inner = Fields(said, {})
