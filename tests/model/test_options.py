@@ -8,6 +8,7 @@ import torch
 from tests import tiny
 from tests.eager_transformer import Eager
 from vizformer.model import Cache, Transformer, count_parameters
+from vizformer.model.mixing import Scoring
 from vizformer.model.norms import OffsetRMSNorm
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -54,6 +55,11 @@ def test_what_each_option_adds() -> None:
     assert count(norm_order="sandwich") == plain + 2 * (16 + 16)
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2) == plain
+
+
+def test_a_scale_may_be_a_whole_number() -> None:
+    """config.json of our own says 2, not 2.0 (a damaged folder of the fuzz did)."""
+    assert isinstance(Scoring.of(tiny.config("decoder-only", attention_scale=2)).scale, float)
 
 
 def test_a_fresh_offset_norm_scales_by_one() -> None:

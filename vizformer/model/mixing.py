@@ -42,7 +42,7 @@ class Scoring:
     def of(cls, options: AttentionOptions) -> "Scoring":
         """That of a model."""
         own = options.attention_scale
-        return cls(options.d_head**-0.5 if own is None else own, options.score_cap)
+        return cls(options.d_head**-0.5 if own is None else float(own), options.score_cap)
 
     @property
     def is_product(self) -> bool:

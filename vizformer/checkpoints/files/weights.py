@@ -132,21 +132,18 @@ def open_safetensors(path: Path, name: str) -> dict[str, Stored]:
             part = file.get_slice(key)
             kind = str(part.get_dtype())
             dtype = _DTYPES.get(kind, kind.lower())
-            stored[key] = Stored(name, tuple(part.get_shape()), dtype, _reader(file, key, name))
+            stored[key] = Stored(name, tuple(part.get_shape()), dtype, partial(_read, file, key, name))
         return stored
     except Exception as error:
         raise damaged(name, error) from error
 
 
-def _reader(file: Any, key: str, name: str) -> Callable[[], Tensor]:
-    def read() -> Tensor:
-        try:
-            tensor: Tensor = file.get_tensor(key)
-            return tensor
-        except Exception as error:
-            raise damaged(name, error) from error
-
-    return read
+def _read(file: Any, key: str, name: str) -> Tensor:
+    try:
+        tensor: Tensor = file.get_tensor(key)
+        return tensor
+    except Exception as error:
+        raise damaged(name, error) from error
 
 
 def _open_torch(path: Path, name: str) -> dict[str, Stored]:

@@ -14,7 +14,7 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.messages import N_, Message
 
-MOST_LAYERS = 512  # of one stack, whatever the number of tensors; the deepest in use have some 130
+MOST_LAYERS = 256  # of one stack, whatever the number of tensors; the deepest in use have some 130
 MOST_VALUES, DEEPEST, LONGEST_TEXT = 20_000, 8, 20_000
 _LEAST_TENSORS = 4  # of a layer, where more than these are asked for
 _LEAST_LAYERS, _LEAST_SIDE = 64, 2**17  # so many are let through whatever the tensors are
