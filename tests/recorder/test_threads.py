@@ -15,6 +15,7 @@ from vizformer.recorder import forget
 
 
 def numbers(trace):
+    assert not trace.escaped
     found = [trace.output]
     for one in trace.attention:
         found += [one.q, one.k, one.v, one.maps(), *(one.z(head) for head in range(one.n_heads))]
@@ -100,6 +101,7 @@ def test_a_recording_hears_nothing_of_the_same_model_in_another_thread():
     thread.join()
     assert [point.name for point in trace.points] == ["h", "h.0", "h.1"]
     assert len(trace.calls) == 2
+    assert not trace.escaped
 
 
 def test_a_plain_run_goes_on_while_recordings_begin_and_end():
@@ -192,3 +194,38 @@ def test_recordings_do_not_nest():
     with vf.recording(model), pytest.raises(TraceError, match="records already"), vf.recording(GPT()):
         pass
     assert vf.record(model, ids()).sites
+
+
+class InThread(GPT):
+    """Runs in a thread of its own: all of it, or each block's attention, which writes where room was made."""
+
+    def __init__(self, whole):
+        super().__init__()
+        self.whole = whole
+
+    def forward(self, given):
+        with ThreadPoolExecutor(1) as pool:
+            if self.whole:
+                return pool.submit(super().forward, given).result()
+            x = self.wte(given) + self.wpe(torch.arange(given.shape[1]))
+            room = torch.empty_like(x)
+            for block in self.h:
+                pool.submit(lambda block=block, x=x: room.copy_(block.attn(x))).result()
+                x = x + room
+            return self.lm_head(self.ln_f(x))
+
+
+@pytest.mark.parametrize(
+    ("whole", "said"),
+    [
+        (
+            True,
+            ["InThread hands back numbers that no call of this thread made: what another thread computes is not seen"],
+        ),
+        (False, [f"h.{n}.attn runs in a thread of its own, which is not followed" for n in (0, 1)]),
+    ],
+)
+def test_attention_in_a_thread_of_the_models_own_is_named(whole, said):
+    trace = vf.record(InThread(whole), ids())
+    assert not trace.sites
+    assert [str(one) for one in trace.escaped] == said

@@ -17,6 +17,7 @@ _lock = threading.Lock()
 class Hearer(Protocol):
     def entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
     def left(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any: ...
+    def elsewhere(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
 
 
 class _Here(threading.local):
@@ -24,10 +25,16 @@ class _Here(threading.local):
 
 
 here = _Here()
+recording: set[Hearer] = set()
+"""The recorders of all threads."""
 
 
 def entering(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return None if here.recorder is None else here.recorder.entered(module, args, kwargs)
+    if here.recorder is not None:
+        return here.recorder.entered(module, args, kwargs)
+    for one in tuple(recording):
+        one.elsewhere(module, args, kwargs)
+    return None
 
 
 def leaving(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:

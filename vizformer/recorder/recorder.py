@@ -21,6 +21,7 @@ from vizformer.recorder.chain import Held, Node, Product, in_order, products, si
 from vizformer.recorder.edits import HeadEdit, StreamEdit, applied
 from vizformer.recorder.growing_rows import Part
 from vizformer.recorder.hooks import here, listen
+from vizformer.recorder.hooks import recording as recorders
 from vizformer.recorder.tail import Tail
 from vizformer.recorder.torch_calls import (
     OPENED,
@@ -119,6 +120,7 @@ class Recorder(TorchFunctionMode):
         self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
         self._own: set[int] = set()
         self._shape: tuple[tuple[int, ...], bool] = ((), False)
+        self._given: set[int] = set()
         self._lengths: set[int] = set()  # how many tokens there may be, from what went in
         self._batch: int | None = None
         self._writes: dict[int, int] = {}  # how often a call worked in place on a storage
@@ -154,6 +156,7 @@ class Recorder(TorchFunctionMode):
             held = tensors([[vars(m), m._parameters, m._buffers] for m in self._names], 8)
             self._own = {id(x) for x in held}
             here.recorder = self
+            recorders.add(self)
         super().__enter__()  # type: ignore[no-untyped-call]
         self._depth += 1
         return self
@@ -163,6 +166,7 @@ class Recorder(TorchFunctionMode):
         self._depth -= 1
         if not self._depth:
             here.recorder = None
+            recorders.discard(self)
             self._end(raised[0] is not None)
 
     def _end(self, broken: bool) -> None:
@@ -208,6 +212,7 @@ class Recorder(TorchFunctionMode):
             first = next((x for x in given if x.dim()), None)
             self._shape = ((), False) if first is None else (tuple(first.shape), first.is_floating_point())
             self._lengths = {size for x in given for size in x.shape[: -1 if x.is_floating_point() else None]}
+            self._given = {id(x) for x in given}
             for x in given:
                 if x not in self._tags:
                     self._tags[x] = 0
@@ -257,7 +262,26 @@ class Recorder(TorchFunctionMode):
         if not self._open:
             self.output = out
             self.tail.end(out)
+            if any(self._unknown(x) for x in tensors(out)):
+                said = N_(
+                    "{site} hands back numbers that no call of this thread made: what another thread computes is not seen",
+                    site=self._names[module] or type(module).__name__,
+                )
+                self.escape(("handed back", module), said)
         return out
+
+    def elsewhere(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Another thread, which records nothing, runs a module: with what this forward made that is a part of it."""
+        x, name = next(tensors((args, kwargs)), None), self._names.get(module)
+        if x is None or name is None or not self._open:
+            return
+        above = {name[:at] for at, letter in enumerate(name) if letter == "."} | {name}
+        for one in (x, None if x.is_inference() else x._base):
+            made = one is not None and id(one) not in self._given and self._tags.get(one, _WEIGHT) is not _WEIGHT
+            if made and not any(("thread", site) in self.escaped for site in above):
+                self.escape(
+                    ("thread", name), N_("{site} runs in a thread of its own, which is not followed", site=name)
+                )
 
     def _point(self, name: str, stack: str, number: int, x: Tensor) -> Tensor:
         new = x
@@ -355,17 +379,26 @@ class Recorder(TorchFunctionMode):
             return tag
         if isinstance(x, nn.Parameter):
             return _WEIGHT
-        base = x._base if not x.is_inference() else None
-        if id(x) in self._own or (base is not None and (isinstance(base, nn.Parameter) or id(base) in self._own)):
+        if self._is_of_model(x):
             self._tags[x] = _WEIGHT
             return _WEIGHT
-        if x.dim() > 1 and x.is_floating_point():
+        if self._unknown(x):
             self.escape(
                 ("tensor", self._site),
                 N_("a tensor of unknown origin at {site}, in {name}", site=self._site or "-", name=name),
             )
         self._tags[x] = 0
         return 0
+
+    def _is_of_model(self, x: Tensor) -> bool:
+        """Whether it is a parameter or buffer, or a view of one."""
+        base = x._base if not x.is_inference() else None
+        return any(one is not None and (isinstance(one, nn.Parameter) or id(one) in self._own) for one in (x, base))
+
+    def _unknown(self, x: Tensor) -> bool:
+        """Whether no call that was heard made it."""
+        known = x in self._tags or self._is_of_model(x)
+        return not known and x.dim() > 1 and x.is_floating_point()
 
     def _refuse_dropout(self, args: Any, kwargs: Any) -> None:
         p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
