@@ -15,11 +15,11 @@ from vizformer.components.stations import Ask, Turn
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import minutes, stations
+from vizformer.web.tools.start.path import stations
 from vizformer.web.widgets.whole_model.sentence import Sentence
-from vizformer.web.words import i18n, lesson_words
+from vizformer.web.words import i18n, lesson_words, minutes
 
-LEAST, MOST = 50, 90  # minutes that the path is to take
+LEAST, MOST = 60, 90  # minutes that the path is to take
 HEADINGS = ("station", "words", "字", "steps", "ticks", "predictions", "pictures", "second half", "minutes")
 
 

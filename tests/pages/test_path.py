@@ -27,11 +27,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import minutes, stations
+from vizformer.web.tools.start.path import stations
 from vizformer.web.widgets import source_language
 from vizformer.web.widgets.whole_model import beside, picture, sentence
 from vizformer.web.widgets.whole_model.model_drawing import boxes
-from vizformer.web.words import i18n, labels, lesson_words
+from vizformer.web.words import i18n, labels, lesson_words, minutes
 from vizformer.web.words.terms import unmarked
 
 PAGE = "pages/learn/path.py"
@@ -104,7 +104,7 @@ def test_few_words_drive_a_station(monkeypatch, code) -> None:
 
 
 @pytest.mark.parametrize("code", ["en", "zh_CN"])
-def test_the_path_takes_fifty_to_ninety_minutes_as_the_app_says(monkeypatch, code) -> None:
+def test_the_path_takes_sixty_to_ninety_minutes_as_the_app_says(monkeypatch, code) -> None:
     for module in (lesson_words, stations, i18n):
         monkeypatch.setattr(module, "language", lambda: code)
     *each, whole = time_of_path.rows(subject(*CHINESE), code)

@@ -13,12 +13,11 @@ class Entry:
     """A page: its file, whose name is its address in every language; words.toml has its title, and says what it shows.
 
     `holds` are the fields of the view that its address holds, as the address calls them; all where none are named.
-    A lesson says how many `minutes` it takes and which lessons come before it (`after`, by their addresses).
+    A lesson says which lessons come before it (`after`, by their addresses).
     """
 
     file: str
     holds: tuple[str, ...] = ()
-    minutes: int = 0
     after: tuple[str, ...] = ()
 
     @property
@@ -46,18 +45,18 @@ class Entry:
 
 START = Entry("pages/learn/start.py", holds=("model", "text", "target", "edits", "slide", "lang"))
 # No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
-MAP = Entry("pages/learn/map.py", minutes=35)
-TOKENS = Entry("pages/learn/tokens.py", minutes=60, after=("map",))
-QKV = Entry("pages/learn/qkv.py", minutes=35, after=("tokens",))
-HEADS = Entry("pages/learn/heads.py", minutes=40, after=("qkv",))
-MASKS = Entry("pages/learn/masks.py", minutes=40, after=("qkv",))
-POSITIONS = Entry("pages/learn/positions.py", minutes=50, after=("heads", "masks"))
-BLOCK = Entry("pages/learn/block.py", minutes=60, after=("qkv",))
-CROSS = Entry("pages/learn/cross.py", minutes=40, after=("heads", "masks"))
-DECODING = Entry("pages/learn/decoding.py", minutes=40, after=("cross",))
-TRAINING = Entry("pages/learn/training.py", minutes=70, after=("block", "decoding"))
-COSTS = Entry("pages/learn/costs.py", minutes=60, after=("heads", "block"))
-MIXERS = Entry("pages/learn/mixers.py", minutes=20, after=("masks", "costs"))
+MAP = Entry("pages/learn/map.py")
+TOKENS = Entry("pages/learn/tokens.py", after=("map",))
+QKV = Entry("pages/learn/qkv.py", after=("tokens",))
+HEADS = Entry("pages/learn/heads.py", after=("qkv",))
+MASKS = Entry("pages/learn/masks.py", after=("qkv",))
+POSITIONS = Entry("pages/learn/positions.py", after=("heads", "masks"))
+BLOCK = Entry("pages/learn/block.py", after=("qkv",))
+CROSS = Entry("pages/learn/cross.py", after=("heads", "masks"))
+DECODING = Entry("pages/learn/decoding.py", after=("cross",))
+TRAINING = Entry("pages/learn/training.py", after=("block", "decoding"))
+COSTS = Entry("pages/learn/costs.py", after=("heads", "block"))
+MIXERS = Entry("pages/learn/mixers.py", after=("masks", "costs"))
 COURSE = (MAP, TOKENS, QKV, HEADS, MASKS, POSITIONS, BLOCK, CROSS, DECODING, TRAINING, COSTS, MIXERS)
 """The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 

@@ -34,8 +34,8 @@ from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question, Registry, is_answered, near
 from vizformer.web.widgets.whole_model.beside import draw_beside
-from vizformer.web.words import lesson_words
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words import lesson_words, minutes
+from vizformer.web.words.i18n import _, language, show_note, translate
 
 __all__ = [
     "CellChoice",
@@ -119,10 +119,11 @@ def _about(entry: Entry) -> None:
 
 def _before(entry: Entry) -> str:
     """How long the lesson takes, and which lessons come before it."""
+    taken = minutes.of_lesson(entry.url, language())
     if not entry.after:
-        return _("About {minutes} minutes. It needs no other lesson.", minutes=entry.minutes)
+        return _("About {minutes} minutes. It needs no other lesson.", minutes=taken)
     lessons = _("; ").join(numbering.titled(one) for one in COURSE if one.url in entry.after)
-    return _("About {minutes} minutes. Before it: {lessons}", minutes=entry.minutes, lessons=lessons)
+    return _("About {minutes} minutes. Before it: {lessons}", minutes=taken, lessons=lessons)
 
 
 def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -> int:

@@ -9,17 +9,17 @@ from functools import cache
 import streamlit as st
 
 from vizformer.components import stations as component
-from vizformer.components.stations import Ask, Deeper, Exercise, Packed, Station, Step
+from vizformer.components.stations import Ask, Deeper, Exercise, Packed, Station, Step, Turn
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import PATH
 from vizformer.web.link import beginnings, state
-from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
+from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations
 from vizformer.web.widgets import lesson, plain_heads, source_language
 from vizformer.web.widgets.whole_model.beside import draw_line, leads_to, pressed
 from vizformer.web.widgets.whole_model.sentence import Sentence
-from vizformer.web.words import lesson_words
+from vizformer.web.words import lesson_words, minutes
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, language
 from vizformer.web.words.lesson_words import notebook
@@ -54,6 +54,7 @@ _LINE = "path-model"
 LONGEST_TEXT = 200  # characters
 _OF_WRITING = ("machine", "mask", "writing", "loss")  # stations of the decoder alone
 _CAPTION = 60  # characters of a text that is named
+LOOK, CHOOSE, TICK, MOST_TICKS = 8, 12, 3, 8  # seconds: a new picture, a choice, a tick of a dial
 _SAID = re.compile(r"## (?P<number>\d+)\. (?P<title>.*)\n\n(?P<text>.*)\n\n```\n(?P<symbols>.*)\n```", re.DOTALL)
 
 
@@ -67,12 +68,27 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
             about=_said(others[one.name]) if one.name in others else _pronoun(one.name, about),
             deeper=_second_half(one.name, about),
             steps=_with_terms(one.steps),
-            minutes=minutes.of_station(one),
+            minutes=_minutes(one),
             exercises=of_station(one.name, language(), about.subject.text),
         )
         for one in made
         if one is not None
     )
+
+
+def _minutes(station: Station) -> float:
+    """Of its pictures, with its question and the question that comes back."""
+    seconds = 0.0
+    for step in station.steps:
+        seconds += minutes.reading(step.words) + LOOK
+        if isinstance(step, Ask):
+            asked = (
+                minutes.reading(*(option.text for option in step.options), step.options[step.right].because) + CHOOSE
+            )
+            seconds += (1 + bool(step.again)) * asked + minutes.reading(step.again)
+        if isinstance(step, Turn):
+            seconds += TICK * min(len(step.ticks), MOST_TICKS)
+    return seconds / 60
 
 
 def _with_terms(steps: Sequence[Step]) -> Sequence[Step]:
