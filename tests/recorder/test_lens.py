@@ -10,7 +10,7 @@ from tests.recorder.hand_written import GPT, KINDS, Cached, ids
 from tests.recorder.tiny_types import TYPES, inputs, made
 from vizformer.errors import TraceError
 from vizformer.recorder import record
-from vizformer.recorder.head_writes import Out, writes_of, writes_of_keys
+from vizformer.recorder.head_writes import Out, WritesRecorder, heard_again, writes_of_keys
 
 
 @pytest.mark.parametrize("name", ["Separate", "Sdpa", "Loop"])
@@ -202,7 +202,7 @@ def test_more_keys_than_queries_go_through_in_several_turns():
     model = nn.TransformerDecoder(layer, 2).eval()
     trace = vf.record(model, torch.randn(1, 3, 16), torch.randn(1, 7, 16))
     site = trace["layers.1.multihead_attn"]
-    vectors = writes_of_keys(Out(trace, writes_of(trace), site), site, 2, 1)
+    vectors = writes_of_keys(Out(trace, heard_again(trace, WritesRecorder), site), site, 2, 1)
     out = model.layers[1].multihead_attn.out_proj.weight.detach()[:, 8:12]
     assert vectors.shape == (7, 16)
     assert_close(vectors, site.pattern(2)[1][:, None] * site.v[2] @ out.T, rtol=0, atol=1e-5)

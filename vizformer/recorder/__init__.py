@@ -8,7 +8,7 @@
 record, recording   here; forget (takes its hooks off a model again)
 the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
 the code's steps    cells (which numbers a head and a query need), op_recorder (keeps them), source_lines, op_steps
-the lens            tail (what runs after the last block), shares (a logit as a sum over blocks), head_writes
+the lens            tail (what runs after the last block), shares (a logit as a sum over blocks), head_writes, head_weights
 what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
 what is set, tried  edits; checks (of a model), proof (of a row that is drawn)
 """

@@ -6,7 +6,7 @@ The last line is tried; where it does not hold (a norm stands between), no head 
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -98,7 +98,10 @@ class WritesRecorder(Recorder):
         return None
 
 
-def writes_of(trace: "RecordedTrace") -> WritesRecorder:
+R = TypeVar("R", bound=WritesRecorder)
+
+
+def heard_again(trace: "RecordedTrace", kind: type[R]) -> R:
     """The run of a trace once more.
 
     Raises:
@@ -108,7 +111,7 @@ def writes_of(trace: "RecordedTrace") -> WritesRecorder:
         raise TraceError(
             "Steps run the model once more, which this trace does not know how to: make it by vf.record(model, ...)."
         )
-    recorder = WritesRecorder(trace.again.model, trace.again.edits, trace.again.batch)
+    recorder = kind(trace.again.model, trace.again.edits, trace.again.batch)
     with torch.no_grad(), recorder:
         trace.again.run()
     return recorder
@@ -142,16 +145,17 @@ class Out:
         made = self._out({head: rows})
         return None if made is None or self._nothing is None else made - self._nothing
 
-    def is_all(self, writes: Tensor) -> bool:
+    def is_all(self, writes: Tensor, bound: float | None = None) -> bool:
         """Whether what the heads bring [heads, n, d_model] sums to what the attention adds."""
         if self._found is None or self._nothing is None:
             return False
         every = self._trace.rows_like(self._found[2], self.call)
-        return _same(writes.sum(0) + self._nothing, every)
+        return same(writes.sum(0) + self._nothing, every, bound)
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    limit = EXACT.get(other.dtype, 1e-4) * max(1e-3, float(other.abs().max()))
+def same(one: Tensor, other: Tensor, bound: float | None = None) -> bool:
+    """Whether two differ by a part of the largest number that the precision of the model leaves, or by `bound`."""
+    limit = (EXACT.get(other.dtype, 1e-4) if bound is None else bound) * max(1e-3, float(other.abs().max()))
     return float((one - other).abs().max()) <= limit
 
 
@@ -177,4 +181,4 @@ def writes_of_keys(out: Out, attention: "RecordedAttention", head: int, query: i
             return None
         parts.append(made[: len(some)])
     whole, writes = out.brings(head, attention.z(head)), torch.cat(parts)
-    return writes if whole is not None and _same(writes.sum(0), whole[query]) else None
+    return writes if whole is not None and same(writes.sum(0), whole[query]) else None

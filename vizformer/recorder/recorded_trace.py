@@ -18,7 +18,8 @@ from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
-from vizformer.recorder.head_writes import Out, writes_of, writes_of_heads, writes_of_keys
+from vizformer.recorder.head_weights import HeadWeights, WeightsRecorder, weights_of
+from vizformer.recorder.head_writes import Out, WritesRecorder, heard_again, writes_of_heads, writes_of_keys
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
 from vizformer.recorder.recorder import Point
@@ -504,7 +505,7 @@ class RecordedTrace:
             TraceError: what `logit_shares` raises; a trace that cannot run its model again.
         """
         _, g, stack = self._shares(position, token, against)
-        recorder = writes_of(self)
+        recorder = heard_again(self, WritesRecorder)
         found: dict[str, tuple[float, ...] | None] = {}
         for attention in self.attention:
             if attention.stack != stack:
@@ -525,16 +526,24 @@ class RecordedTrace:
         _, g, _ = self._shares(position, token, against)
         attention = self[site]
         attention.check(head)
-        writes = writes_of_keys(Out(self, writes_of(self), attention), attention, head, position)
+        writes = writes_of_keys(Out(self, heard_again(self, WritesRecorder), attention), attention, head, position)
         if writes is None:
             raise TraceError("What head {head} at {site} brings is no sum over its keys.", head=head, site=site)
         rows = writes.double()
         weights = attention.pattern(head)[position].double()
         return KeyShares((rows @ g).numpy(), weights.numpy(), rows.norm(dim=1).numpy())
 
-    def rows_like(self, x: Tensor, call: Call) -> Tensor:
-        """The rows of the text in a tensor that has the shape of the stream at a call."""
-        return self._rows(x, call.batch, call.n_q, call.site)
+    def head_weights(self, site: str) -> HeadWeights:
+        """W_Q, W_K, W_V and W_O of the heads of a site, those that are found and proved; the model runs once more.
+
+        Raises:
+            TraceError: no such site; a trace that cannot run its model again.
+        """
+        return weights_of(self, heard_again(self, WeightsRecorder), self[site])
+
+    def rows_like(self, x: Tensor, call: Call, n: int | None = None) -> Tensor:
+        """The rows of the text in a tensor that has the shape of the stream at a call: n of them, as many as queries."""
+        return self._rows(x, call.batch, call.n_q if n is None else n, call.site)
 
     def _shares(
         self, position: int, token: int, against: int | Literal["mean"] | None

@@ -38,7 +38,7 @@ from vizformer.recorder.torch_calls import (
     works_in_place,
 )
 
-_WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
+WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
 _ATTENTION = ("softmax", "exp", "relu", "sigmoid")
 _FLEX = ("flex_attention", "flex_attention_hop")
 
@@ -277,7 +277,7 @@ class Recorder(TorchFunctionMode):
             return
         above = {name[:at] for at, letter in enumerate(name) if letter == "."} | {name}
         for one in (x, None if x.is_inference() else x._base):
-            made = one is not None and id(one) not in self._given and self._tags.get(one, _WEIGHT) is not _WEIGHT
+            made = one is not None and id(one) not in self._given and self._tags.get(one, WEIGHT) is not WEIGHT
             if made and not any(("thread", site) in self.escaped for site in above):
                 self.escape(
                     ("thread", name), N_("{site} runs in a thread of its own, which is not followed", site=name)
@@ -344,7 +344,7 @@ class Recorder(TorchFunctionMode):
         if func is SDPA:
             return self._sdpa(args, kwargs, source)
         node: Node | None = None
-        if name in PRODUCTS or (name == "linear" and len(tags) > 1 and _WEIGHT not in tags[:2]):
+        if name in PRODUCTS or (name == "linear" and len(tags) > 1 and WEIGHT not in tags[:2]):
             out, closed, node = self._product(func, name, args, kwargs, source)
             if closed:
                 return out
@@ -363,9 +363,9 @@ class Recorder(TorchFunctionMode):
         elif (nodes and not ends(name, args, kwargs)) or name == "softmax":
             self._follow(func, name, args, kwargs, made, nodes, source)
         else:
-            weight = bool(tags) and name in VIEWS and all(tag is _WEIGHT for tag in tags)
+            weight = bool(tags) and name in VIEWS and all(tag is WEIGHT for tag in tags)
             for x in tensors(made, 3):
-                self._tags[x] = _WEIGHT if weight else source
+                self._tags[x] = WEIGHT if weight else source
         of_exp = name == "sum" and any(one.normal == "exp" for one in nodes)
         if of_exp or (name == "logsumexp" and nodes) or (self._sums and any(x in self._sums for x in ins)):
             self._follow_sums(ins, made)
@@ -378,10 +378,10 @@ class Recorder(TorchFunctionMode):
         if tag is not None:
             return tag
         if isinstance(x, nn.Parameter):
-            return _WEIGHT
+            return WEIGHT
         if self._is_of_model(x):
-            self._tags[x] = _WEIGHT
-            return _WEIGHT
+            self._tags[x] = WEIGHT
+            return WEIGHT
         if self._unknown(x):
             self.escape(
                 ("tensor", self._site),
@@ -666,13 +666,13 @@ class Recorder(TorchFunctionMode):
         if found is None:
             return out, False, None
         a, b, of_a, of_b, of_out = found
-        tag_a, tag_b = (self._tags.get(x, _WEIGHT if isinstance(x, nn.Parameter) else 0) for x in (a, b))
+        tag_a, tag_b = (self._tags.get(x, WEIGHT if isinstance(x, nn.Parameter) else 0) for x in (a, b))
         maps = [(x, tag) for x, tag in ((a, tag_a), (b, tag_b)) if isinstance(tag, Node)]
         maps = [one for one in maps if one[1].normal] or maps
         if len(maps) == 1 or (maps and maps[0][1].product is None):
             p, node = maps[0]
             v, tag_v, of_p, of_v = (b, tag_b, of_a, of_b) if p is a else (a, tag_a, of_b, of_a)
-            if tag_v is _WEIGHT:
+            if tag_v is WEIGHT:
                 if out.dim() == p.dim() and out.shape[-2:] == p.shape[-2:]:  # heads mixed by weights: still maps
                     fill = lambda x: tag if isinstance(tag := self._tags.get(x), Node) else self._held(x)  # noqa: E731
                     args, kwargs = changed(args, fill), changed(kwargs, fill)
@@ -688,7 +688,7 @@ class Recorder(TorchFunctionMode):
                 return out, False, None
             if layout.whole and node.normal:
                 return self._close(func, args, kwargs, out, p, node, v, layout, source)
-        if _WEIGHT in (tag_a, tag_b):
+        if WEIGHT in (tag_a, tag_b):
             return out, False, None
         sides = tuple(
             "k" if c in of_b and c not in of_a else "q" if c in of_a and c not in of_b else "batch" for c in of_out

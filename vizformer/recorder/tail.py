@@ -82,6 +82,16 @@ class Tail:
         self._answers = tuple(self._numbers.get(x, -1) for x in tensors(out))
         self._numbers = WeakIdKeyDictionary()
 
+    def knows(self, x: Tensor) -> bool:
+        """Whether it is made of the stream."""
+        return x in self._numbers
+
+    def until(self, x: Tensor) -> "Tail":
+        """The calls so far, which end with this tensor."""
+        made = Tail()
+        made._calls, made._answers = list(self._calls), (self._numbers[x],)
+        return made
+
     def replay(self, x: Tensor, answer: int) -> Tensor | None:
         """The tensor of this number in what the model hands back; None where it is not made by these calls alone."""
 
