@@ -12,6 +12,7 @@ from babel.messages.pofile import read_po
 
 from tests.bundled import load
 from vizformer.analysis.costs.model_boxes import architecture
+from vizformer.components import whole_model_picture
 from vizformer.web.frame.sitemap import PAGES
 from vizformer.web.link.languages import catalogue
 
@@ -177,15 +178,14 @@ HOUSE_LABELS = {
 
 
 def titles(language: str) -> Iterator[str]:
-    """What the pages, the parts of lessons, the stations of the path and the boxes of the small drawing are called."""
+    """What the pages, the parts of lessons, the stations of the path and the boxes of the picture are called."""
     for path in sorted((LESSONS / language).glob("*.toml")):
         for name, said in leaves(tomllib.loads(path.read_text(encoding="utf-8"))):
             if name.endswith(".title"):
                 yield said
     for entry in PAGES.values():
         yield entry.title.text if language == "en" else catalogue("zh_CN")[entry.title.text]
-    drawing = (ROOT / "vizformer" / "web" / "widgets" / "whole_model" / "model_drawing.py").read_text(encoding="utf-8")
-    for label in re.findall(r'_\("(.*?)"\)', drawing):
+    for label in whole_model_picture.ENGLISH.values():
         yield label if language == "en" else catalogue("zh_CN")[label]
 
 

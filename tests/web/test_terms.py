@@ -24,7 +24,7 @@ from vizformer.web.words.terms import in_letters, marked, read_terms, unmarked
         ("$head$, `head`, “head”, {head}, [head](/there), \"head\"", "en", ...),
         ("# A head\n| head | 1 |", "en", ...),
         ("切成**词元**（token），再看查询。", "zh_CN", "切成[**词元**](#term-token)（token），再看[查询](#term-query)。"),
-        ("开头有箭头和键盘。", "zh_CN", ...),
+        ("叫**头**，开头有键盘。", "zh_CN", "叫[**头**](#term-head)，开头有键盘。"),
     ],
 )  # fmt: skip
 def test_a_term_is_marked_where_it_stands_for_itself(text, code, expected):

@@ -80,12 +80,16 @@ _AS_IT_STANDS = (
 
 @cache
 def _written(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds the names of terms in a text, in bold or not; their keys by the names in small letters."""
+    """What finds the names of terms in a text; their keys by the names in small letters.
+
+    They are in bold or not; those of one Han character, which is part of too many words, in bold alone.
+    """
     keys: dict[str, str] = {}
     for key, term in read_terms(code).items():
         for name in (term.name, *term.also):
             keys |= {form.lower(): key for form in _forms(name) if form.lower() not in keys}
-    names = "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))
+    names = "|".join(re.escape(name) for name in sorted(keys, key=len, reverse=True) if len(name) > 1)
+    names += rf"|(?<=\*\*)[{''.join(name for name in keys if len(name) == 1)}](?=\*\*)"
     written = rf"(?<![A-Za-z\d*-])(?P<stars>\*{{0,2}})(?P<name>{names})(?P=stars)(?![A-Za-z\d*-])"
     return re.compile(f"{_AS_IT_STANDS}|{written}", re.IGNORECASE | re.DOTALL | re.MULTILINE), keys
 
@@ -94,7 +98,7 @@ def _forms(name: str) -> Iterator[str]:
     """How a name is written: without what stands in brackets behind it, the abbreviation there, and their plurals."""
     base, __, behind = re.sub(r"[（(]", "(", name).rstrip(")）").partition("(")
     for form in (base.strip(), behind if behind.isalpha() and behind.isascii() and not behind.islower() else ""):
-        if len(form) > 1:  # (one Han character is part of too many words)
+        if form:
             yield form
             if form.isascii():
                 yield re.sub(r"(?<=[^aeou])y$", "ie", form) + "s"

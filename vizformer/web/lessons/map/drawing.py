@@ -8,7 +8,7 @@ from vizformer.analysis.costs import model_boxes
 from vizformer.analysis.costs.model_boxes import Box
 from vizformer.components import table
 from vizformer.components.table import Row
-from vizformer.components.whole_model_picture import Press
+from vizformer.components.whole_model_picture import ENGLISH, Press
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache, model_list, sources
@@ -23,7 +23,7 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.widgets.whole_model import picture
 from vizformer.web.words import counts, labels
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_note, translate, words
 
 lab = Laboratory("map", "drawing", wide=True)
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
@@ -60,6 +60,8 @@ PRESSED: dict[str, tuple[str, ...]] = {
     "output": ("unembedding",),
 }
 """Box of the picture ("": a head) -> the kind of box that it is; the first that the model has."""
+_NAMES = {"tokens": "lane_alone", **{kind: kind for kind in ("embedding", "positions", "cross", "feedforward")}}
+"""Kind of box -> what it is called in the picture; an attention of a stack by its mask."""
 ASKED = {
     "tables": ("tokens", "embedding", "positions", "segments", "unembedding"),
     "attentions": ("attention", "cross"),
@@ -178,9 +180,11 @@ def _take(first: dict[str, ModelRef]) -> None:
 
 
 def title(box: Box, config: ModelConfig) -> str:
-    forms = {"mask": box.section, "attention": box.section}
+    attention = "self" if box.section == "encoder" else "masked_self"
+    if name := attention if box.kind == "attention" else _NAMES.get(box.kind):
+        return words(ENGLISH)[name]
     norm = "rms" if config.norm == "rms_norm" else "layer"
-    return lab.text(f"boxes.{box.kind}.title", form=forms.get(box.kind, norm))
+    return lab.text(f"boxes.{box.kind}.title", form=box.section if box.kind == "mask" else norm)
 
 
 def about(box: Box, config: ModelConfig) -> str:
