@@ -8,6 +8,7 @@ beside x       forward_pass, input_check, cache; records, trace and trace_file; 
 
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Cell, Edit
+from vizformer.model.initialisation import without_memory
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.patch import Patch
 from vizformer.model.records import AttentionRecord

@@ -25,10 +25,10 @@ from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_, Message
+from vizformer.model import Transformer
 from vizformer.model.block import Stack
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
-from vizformer.model.transformer import Transformer
 
 AT_ONCE = 2**24  # logits that are held at a time
 

@@ -19,9 +19,9 @@ from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
+from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
 from vizformer.model.norms import Norm, OffsetRMSNorm
-from vizformer.model.transformer import Transformer
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from vizformer.analysis.costs.generation_cost import cache_bytes, rolling_cache_bytes
 from vizformer.config import ModelConfig
-from vizformer.model.transformer import count_parameters
+from vizformer.model import count_parameters
 
 
 def possible_groups(config: ModelConfig) -> tuple[int, ...]:

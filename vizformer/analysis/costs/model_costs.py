@@ -26,8 +26,7 @@ from vizformer.analysis.costs.generation_cost import (
     forward_pass,
 )
 from vizformer.config import ModelConfig
-from vizformer.model import Transformer
-from vizformer.model.initialisation import without_memory
+from vizformer.model import Transformer, without_memory
 
 FLOPS_PER_MULTIPLICATION = 6  # in training: a multiplication and an addition, forward once and backward twice
 

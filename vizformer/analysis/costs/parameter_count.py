@@ -17,8 +17,7 @@ from torch import Tensor
 
 from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.config import ModelConfig
-from vizformer.model import Transformer
-from vizformer.model.transformer import count_parameters
+from vizformer.model import Transformer, count_parameters
 
 RATIOS = tuple(range(1, 9))  # d_ff over d_model, to be compared
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from vizformer.analysis.heads.maps import Kind, head_maps
 from vizformer.errors import TraceError
+from vizformer.model import Transformer
 from vizformer.model.trace import Trace
-from vizformer.model.transformer import Transformer
 from vizformer.text import Tokenizer
 
 

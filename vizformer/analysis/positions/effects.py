@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vizformer.config import ModelConfig
-from vizformer.model import AttentionRecord, Trace, Transformer
-from vizformer.model.initialisation import without_memory
+from vizformer.model import AttentionRecord, Trace, Transformer, without_memory
 from vizformer.model.positions import alibi_bias, alibi_slopes, relative_buckets, relative_positions
 from vizformer.options.positions import Positions
 

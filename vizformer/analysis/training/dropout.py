@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.model import Transformer
-from vizformer.model.initialisation import without_memory
+from vizformer.model import Transformer, without_memory
 from vizformer.model.trace import Trace
 
 

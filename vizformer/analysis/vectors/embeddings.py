@@ -16,8 +16,7 @@ from torch import Tensor
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
-from vizformer.model import Transformer
-from vizformer.model.initialisation import without_memory
+from vizformer.model import Transformer, without_memory
 
 
 @dataclass(frozen=True)
