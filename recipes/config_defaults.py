@@ -22,7 +22,6 @@ LISTS = ("attention_types", "eos_token_id")
 # layer_types for a Ministral.
 FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
-    "gemma3_text": {"sliding_window_pattern": 6},
 }
 # Some fields are read only beside others.
 RAW: tuple[Mapping[str, Any], ...] = (
@@ -79,14 +78,11 @@ def _everything(kind: str, made: Any) -> dict[str, Any]:
         if found.get(name) is None and hasattr(made, name):
             found[name] = getattr(made, name)
     found.pop("rope_parameters", None)
-    return {**found, **_turning(kind, getattr(made, "rope_parameters", None) or {}), **FORGOTTEN.get(kind, {})}
+    return {**found, **_turning(getattr(made, "rope_parameters", None) or {}), **FORGOTTEN.get(kind, {})}
 
 
-def _turning(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def _turning(table: Mapping[str, Any]) -> dict[str, Any]:
     """Base and part of rotary positions, by their names outside of the table; the table itself where it slows them."""
-    if "full_attention" in table:
-        base, local = (table[f"{layers}_attention"]["rope_theta"] for layers in ("full", "sliding"))
-        return {"rope_theta": base, "rope_local_base_freq": local}
     found = {name: table[name] for name in ("rope_theta", "partial_rotary_factor") if name in table}
     return found if table.get("rope_type", "default") == "default" else {**found, "rope_parameters": dict(table)}
 

@@ -97,30 +97,6 @@ def _qwen(folder: Path, kind: str, options: dict[str, Any], changes: dict[str, A
     return written(folder, f"{kind}Config", f"{kind}ForCausalLM", options, changes)
 
 
-def gemma(folder: Path, **changes: Any) -> Path:
-    write_metaspace(folder)
-    options = dict(
-        vocab_size=vocabulary(folder),
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=3,
-        head_dim=8,
-        num_attention_heads=4,
-        num_key_value_heads=1,
-        max_position_embeddings=64,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    return norms_around_zero(written(folder, "GemmaConfig", "GemmaForCausalLM", options, changes))
-
-
-def norms_around_zero(folder: Path) -> Path:
-    """For a family that adds 1 to the scale of its norms."""
-    norms = {name: -1.0 if "norm" in name and "linear_attn" not in name else 0.0 for name in tensors(folder)}
-    save_tensors(folder, {name: tensor + norms[name] for name, tensor in tensors(folder).items()})
-    return folder
-
-
 def opt(folder: Path, **changes: Any) -> Path:
     """vocab.json and merges.txt with OPT's marks; a text begins with </s>."""
     write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2})
@@ -258,7 +234,6 @@ FAMILIES: dict[str, Callable[..., Path]] = {
     "roberta": roberta,
     "qwen2": qwen2,
     "qwen3": qwen3,
-    "gemma": gemma,
     "opt": opt,
     "marian": marian,
     "bart": bart,

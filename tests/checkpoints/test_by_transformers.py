@@ -43,7 +43,6 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {**tiny_types._BERT, "pad_token_id": 1, "mask_token_id": 4, "emb_layer_norm_before": False},
     ),
     "arcee": ("ArceeForCausalLM", tiny_types._LLAMA),
-    "gemma3_text": ("Gemma3ForCausalLM", {**tiny_types._LLAMA, "sliding_window": 4}),
     "modernbert": ("ModernBertForMaskedLM", {**tiny_types._BERT, "pad_token_id": 0, "local_attention": 8}),
     "deberta-v2": (
         "DebertaV2ForMaskedLM",
@@ -58,12 +57,13 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
 OPENED = ("deepseek_v3", "mixtral", "qwen3_moe", "t5gemma", "esm", "arcee", "gpt_oss")
 # what an older version computed itself
 _ONCE = """
-bloom biogpt codegen cohere cohere2 ctrl cwm ernie4_5 exaone4 falcon glm glm4 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese
-gptj granite helium internlm3 ministral3 mpt nanochat olmo olmo2 olmo3 phi phi3 seed_oss stablelm xglm
+bloom biogpt codegen cohere cohere2 ctrl cwm ernie4_5 exaone4 falcon gemma gemma2 gemma3_text glm glm4 gpt_bigcode gpt_neo
+gpt_neox gpt_neox_japanese gptj granite helium internlm3 ministral3 mpt nanochat olmo olmo2 olmo3 phi phi3 seed_oss smollm3
+stablelm xglm
 """
 ONCE = tuple(_ONCE.split())
 # what our own Transformer computes as well, and what the app has no trace of: read and run all the same
-READ = ("gemma3_text", "modernbert", "deberta-v2", "longt5", "mamba2")
+READ = ("modernbert", "deberta-v2", "longt5", "mamba2")
 
 
 def made(kind: str, folder: Path) -> Path:

@@ -45,20 +45,6 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         ),
         596_049_920,
     ),
-    "Gemma-2B": (
-        dict(
-            model_type="gemma",
-            vocab_size=256_000,
-            hidden_size=2048,
-            intermediate_size=16_384,
-            num_hidden_layers=18,
-            num_attention_heads=8,
-            num_key_value_heads=1,
-            head_dim=256,
-            hidden_act="gelu",
-        ),
-        2_506_172_416,
-    ),
     "OPT-125M": (
         dict(
             model_type="opt",

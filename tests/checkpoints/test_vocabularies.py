@@ -252,7 +252,6 @@ FILES = {
     "DistilBERT": {"vocab.txt"},
     "T5": {"spiece.model"},
     "LLaMA": {"tokenizer.model"},
-    "Gemma": {"tokenizer.model"},
     "Marian": {"vocab.json", "source.spm", "target.spm"},
     **{name: {"vocab.txt"} for name in ("ERNIE", "Megatron-BERT", "MPNet")},
     **{name: {"vocab.json", "merges.txt"} for name in ("data2vec", "RoBERTa-PreLayerNorm", "XLM-RoBERTa-XL", "MVP")},

@@ -44,7 +44,6 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     "mistral": (partial(folders.llama, kind="Mistral", sliding_window=5, **TWO), CAUSAL),
     "qwen2": (partial(folders.qwen2, **TWO), CAUSAL),
     "qwen3": (partial(folders.qwen3, **TWO), CAUSAL),
-    "gemma": (partial(folders.gemma, **TWO), CAUSAL),
     "opt": (partial(folders.opt, **TWO), CAUSAL),
     "marian": (partial(folders.marian, **DEEP), BOTH),
     "bart": (partial(folders.bart, **DEEP), BOTH),
@@ -60,21 +59,10 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     },
     **{kind: (partial(written_encoder, kind, **TWO), MASKED) for kind in ENCODERS},
     **{kind: (partial(written_both, kind, **DEEP), BOTH) for kind in ENCODER_DECODERS},
-    "gemma3_text": (
-        partial(written, "gemma3_text", layer_types=["sliding_attention", "full_attention"], **TWO),
-        CAUSAL,
-    ),
 }
 KINDS |= {f"{kind}_text": (partial(written_whole, kind), PICTURES) for kind in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")}
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-NESTED = (
-    {"full_attention": {**LINEAR, "rope_theta": 50.0}},
-    {"sliding_attention": {"rope_type": "default", "rope_theta": 50.0}, "full_attention": LLAMA3},
-    {"sliding_attention": {**LINEAR, "rope_theta": 50.0}},
-    {"sliding_attention": None, "full_attention": {"rope_type": "default"}},
-    {"full_attention": {"rope_type": "default", "partial_rotary_factor": 0.25}},
-)
 # Other values of every field that some family computes with, whether or not the family at hand knows the field.
 VALUES: dict[str, tuple[Any, ...]] = {
     "clip_qkv": (0.1,),
@@ -127,7 +115,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "attention_window": (2, 8, [4, 4], [4, 6], [4], 3, 0, "all", 128),
     "norm_eps": (0.1, 0),
     "afn": ("relu", "silu", "tanh"),
-    "query_pre_attn_scalar": (7,),
     "local_attention": (1, 5, None),
     "global_attn_every_n_layers": (1, 2, 0),
     "global_rope_theta": (50.0,),
@@ -135,9 +122,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "classifier_activation": ("silu",),
     "num_experts": (0, 2),
     "moe_intermediate_size": (8, 9),
-    "rope_local_base_freq": (50.0,),
-    "final_logit_softcapping": (2.0, None),
-    "attn_logit_softcapping": (1.5, None),
     "attention_type": ("block_sparse", "original_full"),
     "block_size": (2,),
     "num_random_blocks": (1,),
@@ -145,9 +129,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "sliding_window": (3, None),
     "layer_types": (SLIDING,),
     "use_sliding_window": (True, False),
-    "sliding_window_pattern": (2, 0),
-    "no_rope_layers": ([0, 1], [0, 0], [1], [2, 0]),
-    "no_rope_layer_interval": (1, 3, 0),
     "attention_chunk_size": (3,),
     "original_max_position_embeddings": (24,),
     "relative_attention_num_buckets": (4,),
@@ -157,7 +138,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "relative_attention_max_distance": (5,),
     **dict.fromkeys(("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_epsilon"), (0.1,)),
     **dict.fromkeys(("hidden_act", "activation_function", "activation"), ("gelu_new", "silu", "quick_gelu")),
-    "hidden_activation": ("silu",),
     **dict.fromkeys(("dense_act_fn",), ("silu", "relu")),
     "is_gated_act": (True, False),
     "feed_forward_proj": ("gelu", "gated-gelu", "gated-silu"),
@@ -171,7 +151,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
         {"rope_type": "longrope", "factor": 2.0},
         {},
     ),
-    "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None, *NESTED),
+    "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None),
     **dict.fromkeys(
         (
             "scale_attn_weights",

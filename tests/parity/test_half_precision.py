@@ -25,7 +25,6 @@ FAMILIES = (
     "llama",
     "qwen2",
     "qwen3",
-    "gemma",
     "opt",
     "t5",
     "bart",

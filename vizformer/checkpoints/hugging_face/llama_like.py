@@ -21,12 +21,6 @@ FEEDFORWARD = {
     "mlp.down_proj": ["feedforward.W_out"],
 }
 NORMS = {"input_layernorm": ["self_norm"], "post_attention_layernorm": ["feedforward_norm"]}
-FOUR_NORMS = {
-    "input_layernorm": ["self_norm"],
-    "post_attention_layernorm": ["self_output_norm"],
-    "pre_feedforward_layernorm": ["feedforward_norm"],
-    "post_feedforward_layernorm": ["feedforward_output_norm"],
-}
 QK_NORMS = {"self_attn.q_norm": ["self_attention.q_norm"], "self_attn.k_norm": ["self_attention.k_norm"]}
 UNUSED = {
     r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq": N_(
@@ -41,14 +35,10 @@ def decoder(
     names: Collection[str],
     *,
     eps: str = "rms_norm_eps",
-    windowed: Callable[[int], bool] | None = None,
-    turning: Callable[[Fields], Options] = rope,
-    activation: str = "hidden_act",
 ) -> tuple[Options, bool]:
     """The options that all of them have, and whether there is a head for tokens; a family adds what is its own.
 
-    `eps` is the field of the norms' epsilon, `windowed` which layers have a sliding window where the file does not list
-    them, `turning` what reads base and scaling of rotary positions, `activation` the field of the activation.
+    `eps` is the field of the norms' epsilon.
     """
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
     head_dim = _head_dim(fields, width, heads)
@@ -66,30 +56,18 @@ def decoder(
         n_decoder_layers=n_layers,
         max_positions=longest,
         positions="rope",
-        **turning(fields),
-        **window(fields, n_layers, longest, windowed),
+        **rope(fields),
+        **window(fields, n_layers, longest),
         norm_order="pre",
         norm="rms_norm",
         final_norm=True,
         norm_eps=fields.number(eps),
         feedforward="gated",
-        activation=fields.choice(activation, ACTIVATIONS),
+        activation=fields.choice("hidden_act", ACTIVATIONS),
         tied_unembedding=tied or not has_head,
         dropout=0.0,
         **fields.marks(vocab_size),
     ), has_head
-
-
-def own_scale(fields: Fields, options: Options) -> float | None:
-    """query_pre_attn_scalar^-0.5, which Gemma has in the place of 1 / sqrt(d_head); None where it is the same."""
-    scalar = fields.number("query_pre_attn_scalar")
-    d_head = options["head_dim"] or options["d_model"] // options["n_heads"]
-    return None if scalar == d_head else scalar**-0.5
-
-
-def cap(fields: Fields, name: str) -> float | None:
-    """A soft cap, of scores or of logits; None where there is none."""
-    return None if fields.value(name) is None else fields.number(name)
 
 
 def biases(fields: Fields, options: Options) -> Options:

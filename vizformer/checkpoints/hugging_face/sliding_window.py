@@ -1,6 +1,6 @@
-"""The fields that say which layers of a decoder see only the latest keys, and which turn their queries and keys."""
+"""The fields that say which layers of a decoder see only the latest keys."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -13,11 +13,11 @@ MOST_LAYERS = 10_000  # that are listed one by one; no file is believed more
 _NAMES = ("sliding_window", "use_sliding_window", "max_window_layers", "layer_types")
 
 
-def window(fields: Fields, n_layers: int, longest: int, usual: Callable[[int], bool] | None = None) -> Options:
+def window(fields: Fields, n_layers: int, longest: int) -> Options:
     """The window and the layers that have it; neither where no text up to `longest` is longer than it.
 
     Query i sees the keys above i - sliding_window.  layer_types lists the layers that have it; where it is not given
-    they are those from max_window_layers on, or all, or what `usual` says of each (counted from 0).
+    they are those from max_window_layers on (counted from 0), or all.
     use_sliding_window=false: none.  Of the four fields those count that the family has in `transformers`.
 
     Source: `transformers`, masking_utils.sliding_window_overlay and Qwen2Config; Jiang et al. 2023, "Mistral 7B",
@@ -37,7 +37,7 @@ def window(fields: Fields, n_layers: int, longest: int, usual: Callable[[int], b
                 "it names layers with a window, which sliding_window or use_sliding_window say is not there",
             )
         return {}
-    size, layers = fields.size("sliding_window"), windowed_layers(fields, n_layers, usual)
+    size, layers = fields.size("sliding_window"), _windowed_layers(fields, n_layers)
     if not layers or size >= longest:
         return {}
     if n_layers > MOST_LAYERS:
@@ -46,19 +46,10 @@ def window(fields: Fields, n_layers: int, longest: int, usual: Callable[[int], b
     return {"sliding_window": size, "sliding_layers": None if len(layers) == n_layers else tuple(layers)}
 
 
-def windowed_layers(fields: Fields, n_layers: int, usual: Callable[[int], bool] | None = None) -> Sequence[int]:
+def _windowed_layers(fields: Fields, n_layers: int) -> Sequence[int]:
     """The layers that layer_types, or what stands for it, gives the window: see `window`."""
     listed = _listed(fields, n_layers)
-    if listed is None and usual is not None:
-        return [layer for layer in range(min(n_layers, MOST_LAYERS)) if usual(layer)]
     return _from(fields, n_layers) if listed is None else listed
-
-
-def every_nth(fields: Fields) -> Callable[[int], bool]:
-    """All layers but every n-th one have the window, where it is not listed: n is sliding_window_pattern, of old files."""
-    fields.size("sliding_window")  # there is always one
-    every = fields.size("sliding_window_pattern") if fields.value("layer_types") is None else 1
-    return lambda layer: (layer + 1) % every != 0
 
 
 def window_fields(config: ModelConfig) -> dict[str, Any]:
@@ -104,30 +95,3 @@ def _note_if_unread(fields: Fields, name: str) -> None:
             field=name,
             value=shown(fields.raw[name]),
         )
-
-
-def turning_in(layers: Sequence[int], options: Options) -> Options:
-    """Positions that turn in these layers only, of `options` of which all layers would."""
-    if len(layers) == options["n_decoder_layers"]:
-        return {}
-    return {"rope_layers": tuple(layers)} if layers else {"positions": "none"}
-
-
-def listed_layers(fields: Fields, n_layers: int) -> Sequence[int]:
-    """Those of no_rope_layers, which has a 1 (!) for every layer that turns; else all but every n-th one.
-
-    Source: `transformers`, SmolLM3Config.
-    """
-    interval, said = fields.size("no_rope_layer_interval"), fields.value("no_rope_layers")
-    if n_layers > MOST_LAYERS:
-        fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_LAYERS)
-        return ()
-    if said is None:
-        return [layer for layer in range(n_layers) if (layer + 1) % interval]
-    if not isinstance(said, list) or any(value not in (0, 1) for value in said):
-        fields.refuse("no_rope_layers", "it must list 1 for a layer with rotary positions, 0 for one without")
-        return range(n_layers)
-    if len(said) != n_layers:
-        fields.refuse("no_rope_layers", "it must have an entry for each of the {n} layers", n=n_layers)
-        return range(n_layers)
-    return [layer for layer, value in enumerate(said) if value]

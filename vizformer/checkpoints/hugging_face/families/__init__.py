@@ -10,8 +10,7 @@ from vizformer.checkpoints.hugging_face.family import Family
 
 # In what order pages name them; one that is not listed comes last.
 _ORDER = (
-    "GPT-2, BERT, RoBERTa, DistilBERT, LLaMA, Qwen2, Qwen3, Gemma, OPT, Marian, BART, T5, StarCoder2, GPT, Gemma 2 and 3, "
-    "SmolLM3, data2vec, MPNet, "
+    "GPT-2, BERT, RoBERTa, DistilBERT, LLaMA, Qwen2, Qwen3, OPT, Marian, BART, T5, StarCoder2, GPT, data2vec, MPNet, "
     "RoBERTa-PreLayerNorm, Longformer, XLM-RoBERTa-XL, ERNIE, Megatron-BERT, PLBART, MVP, Pegasus, Blenderbot, M2M-100"
 )
 

@@ -25,8 +25,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
 )
 from vizformer.checkpoints.hugging_face.rotary import of_texts, table_of
-from vizformer.checkpoints.hugging_face.sliding_window import listed_layers, turning_in, window_fields
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.hugging_face.sliding_window import window_fields
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
 from vizformer.config import ModelConfig
@@ -43,29 +42,6 @@ def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     fields = {name: value for name, value in said.items() if name not in ("attention_bias", "mlp_bias")}
     windows = window_fields(config)
     return {**fields, "architectures": [kind], **({"sliding_window": config.sliding_window} if in_all else windows)}
-
-
-def _gemma(fields: Fields, options: Options) -> Options:
-    fields.only("use_bidirectional_attention", None, False)
-    fields.only("hidden_activation", None, "gelu_pytorch_tanh")
-    if fields.value("hidden_act") == "gelu":
-        fields.assume(
-            "hidden_act={value} stands for the approximation by tanh in this family, as `transformers` reads it",
-            value='"gelu"',
-        )
-    return {
-        **attention_bias("all")(fields, options),
-        "activation": fields.choice("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}),
-        "norm_offset": True,
-        "scaled_embedding": True,
-    }
-
-
-def _smollm_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    turned = listed_layers(fields, fields.size("num_hidden_layers"))
-    # Where the layers are not listed, those that do not turn have the window.
-    options, has_head = decoder(fields, names, windowed=lambda layer: layer not in turned)
-    return {**options, **turning_in(turned, options)}, has_head
 
 
 def _of_texts(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -118,9 +94,6 @@ FAMILIES: tuple[Family, ...] = (
         tokenizer=qwen,
     ),
     relative(LIKE, "Qwen3", "qwen3_vl_text", _of_texts, attention_bias("all"), {"qk_norm": True}, tokenizer=qwen),
-    # The first: norms that scale by 1 + weight, scaled embeddings, a GELU in the gate.  Gemma Team 2024, "Gemma: Open
-    # Models Based on Gemini Research and Technology", section 2.
-    relative(LIKE, "Gemma", "gemma", decoder, _gemma, tokenizer=sentencepiece_or_refuse),
     # LayerNorm, biases, no gate.  Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 6.
     relative(
         LIKE,
@@ -131,7 +104,4 @@ FAMILIES: tuple[Family, ...] = (
         flags(bias="use_bias"),
         weights=partial(tensors, template=STARCODER_2),
     ),
-    # Every fourth layer has no positions.  Bakouch et al. 2025, "SmolLM3: smol, multilingual, long-context reasoner"; Yang
-    # et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy".
-    relative(LIKE, "SmolLM3", "smollm3", _smollm_3, biases),
 )
