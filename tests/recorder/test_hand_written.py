@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import vizformer as vf
-from tests.recorder.hand_written import GPT, KINDS, Additive, Cached, Fused, H, Summed, ids
+from tests.recorder.hand_written import GPT, KINDS, Additive, Cached, D, Fused, H, Separate, Summed, ids, split
 from vizformer.analysis.heads.maps import records_of
 from vizformer.errors import TraceError
 from vizformer.model import Reason
@@ -280,6 +280,38 @@ def test_generation_with_a_cache_keeps_what_each_step_added():
     assert_close(trace.residual("h.1"), whole.residual("h.1"), rtol=0, atol=1e-4)
     assert trace.as_trace().sites == ("decoder.0.self", "decoder.1.self")
     assert trace.nbytes < 2 * whole.nbytes  # with all keys and values of all 12 steps it were some 6 times as much
+
+
+def test_a_memory_that_was_made_before_is_read_by_every_step_of_a_generation():
+    """Whisper: its encoder ran before, and each layer keeps the keys and values that it made of it."""
+
+    class Reads(nn.Module):
+        def __init__(self, attention):
+            super().__init__()
+            self.ln, self.attn, self.cross, self.kept = nn.LayerNorm(D), attention(), Separate(), None
+
+        def forward(self, x):
+            x = x + self.attn(self.ln(x))
+            q = split(self.cross.wq(x))
+            self.kept = self.kept or tuple(split(f(memory)) for f in (self.cross.wk, self.cross.wv))
+            return x + self.cross.out(nn.functional.scaled_dot_product_attention(q, *self.kept))
+
+    memory = torch.randn(1, 9, D, generator=torch.Generator().manual_seed(3))
+    model, whole = Cached(), GPT()
+    for one, attention in ((model, type(model.h[0].attn)), (whole, Separate)):
+        torch.manual_seed(8)
+        one.h = nn.ModuleList(Reads(attention) for _ in range(2))
+    with torch.no_grad(), vf.recording(model) as trace:
+        model.step(ids(1, 4), 0)
+        for at in range(4, 7):
+            model.step(ids()[:, at : at + 1], at)
+    assert trace.n_runs == 1
+    at_once = vf.record(whole, torch.cat([ids(1, 4), ids()[:, 4:]], 1))
+    for block in (0, 1):
+        reads, attends = (f"h.{block}{name}" for name in ("", ".attn"))
+        assert [(trace[site].n_q, trace[site].n_k) for site in (attends, reads)] == [(7, 7), (7, 9)]
+        for site in (attends, reads):
+            assert_close(trace[site].maps(), at_once[site].maps(), rtol=0, atol=1e-5)
 
 
 def test_a_model_that_runs_several_times_keeps_all_runs():

@@ -319,11 +319,9 @@ class RecordedTrace:
             for forward in dict.fromkeys(call.forward for call in self.calls if call.stack == stack):
                 own = [e for e in self._entries if e[2][0].stack == stack and e[2][0].forward == forward]
                 selves = [e for e in own if e[2][0].keys_of == stack]
-                goes_on = bool(selves) and all(
-                    (old := latest.get((stack, site, number))) is not None and _continues(old, side)
-                    for site, number, side in selves
-                )
-                if goes_on:
+                pairs = [(latest.get((stack, site, number)), side) for site, number, side in selves]
+                growing = [(old, side) for old, side in pairs if old is None or not _rests(old, side)]
+                if growing and all(old is not None and _continues(old, side) for old, side in growing):
                     chains[stack][-1].append(forward)
                 else:
                     chains.setdefault(stack, []).append([forward])
@@ -702,6 +700,13 @@ def _common(names: Iterable[str]) -> str:
     parts = [name.split(".") for name in names]
     same = takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))
     return ".".join(at[0] for at in same)
+
+
+def _rests(old: tuple[Call, ...], new: tuple[Call, ...]) -> bool:
+    """Whether a call reads the very keys and values of an earlier one: a memory that no block of the recording made."""
+    return len(old) == len(new) and all(
+        a.v.part.rows is b.v.part.rows and not b.v.part.added for a, b in zip(old, new, strict=True)
+    )
 
 
 def _continues(old: tuple[Call, ...], new: tuple[Call, ...]) -> bool:
