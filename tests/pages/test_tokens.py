@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.bundled import load
+from tests.checkpoints import folders as made
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
 from vizformer.analysis.vectors.contextual import contexts
@@ -18,6 +19,7 @@ from vizformer.analysis.vectors.word_vectors import read_word_vectors
 from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut
+from vizformer.web.catalogue import server_folder
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
 from vizformer.web.widgets.lesson_text import lesson_prose
 
@@ -330,6 +332,19 @@ def test_the_pasted_code_of_the_input_gives_the_residual_stream(open_app: Open, 
     if model != "cloze":  # which adds a segment vector and a norm, as the page says
         assert torch.allclose(left["x_0"], trace.residual(f"{stack}.0.pre"), atol=1e-5)
     assert left["x_0"].shape == (n, loaded.model.config.d_model)
+
+
+@pytest.mark.parametrize(
+    ("make", "segments"), [(made.bert, True), (made.distilbert, False)], ids=["segments and a norm", "a norm alone"]
+)
+def test_only_what_the_model_adds_and_applies_is_told(open_app, tmp_path, monkeypatch, make, segments):
+    make(tmp_path / "tiny")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    app = open_app(PAGE, part="norms", text="a cat", model="models/tiny")
+    notes = " ".join(element.value for element in app.caption)
+    assert not app.exception
+    assert ("segment vector" in notes) == segments
+    assert "applies a norm" in notes
 
 
 @pytest.mark.sweep

@@ -61,7 +61,8 @@ def draw(subject: Subject) -> None:
                 st.text(written(model, subject.text, factor))
     _formula(config, scaled, embeddings.input_parts(subject.checkpoint, ids[:SOME]))
     if config.n_segments or config.embedding_norm:
-        lab.note("segments")
+        both = config.n_segments and config.embedding_norm
+        lab.note("further", form="both" if both else "segment" if config.n_segments else "norm")
     lesson.ask(line(subject), folded=True)
 
 
