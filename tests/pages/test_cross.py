@@ -254,7 +254,7 @@ def test_both_networks_say_the_tokens_again(open_app: Open, translator) -> None:
         np.testing.assert_allclose(array(curve["y"]), 100 * np.array(notes["measured"][memory]["right"]), atol=1e-4)
     at = [f"{notes['measured'][memory]['right'][len(symbols) - 1]:.0%}" for memory in ("one", "every")]
     assert (
-        f"{len(symbols)} symbols, as many as your text has, that is {at[0]} from one vector and {at[1]} from"
+        f"{len(symbols)} symbols, as many as the networks read of your text: {at[0]} right from one vector, {at[1]} from"
         in text(app)
     )
     np.testing.assert_allclose(drawn(app)[1]["weights"], results[1].looked, atol=1e-6)

@@ -16,7 +16,7 @@ def test_the_printed_example_is_told_from_the_right_ones(open_app: Open) -> None
     assert not app.exception
     words = said(app)
     assert "they sum to 1.2, not to 1" in words
-    assert "printed output, but 2.6" in words
+    assert "output with these weights is 2.6" in words
     assert all(digits in words for digits in ("0.6405", "0.3655", "0.3349", "2.3302"))
 
 

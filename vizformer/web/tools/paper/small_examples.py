@@ -60,8 +60,8 @@ def draw_four_keys() -> None:
         show_markdown("**As widely printed**")
         tables((_("weights"), examples.PRINTED_WEIGHTS), (_("output"), np.array([examples.PRINTED_OUTPUT])))
         show_markdown(
-            "These weights are not a softmax: they sum to {total:.1f}, not to 1. Nor do they give the printed "
-            "output, but {honest:.1f}.",
+            "These weights are not a softmax: they sum to {total:.1f}, not to 1. The output with these weights is "
+            "{honest:.1f}, which differs from the printed one.",
             total=examples.PRINTED_SUM,
             honest=examples.PRINTED_WEIGHTS_GIVE,
         )
