@@ -29,14 +29,12 @@ class Call:
     v: list[Tensor] = field(default_factory=list)
     dots: list[Tensor] = field(default_factory=list)
     scaled: list[Tensor] = field(default_factory=list)  # before ALiBi's or T5's bias
-    capped: list[Tensor] = field(default_factory=list)  # likewise
     scores: list[Tensor] = field(default_factory=list)
     masked: list[Tensor] = field(default_factory=list)
     pattern: list[Tensor] = field(default_factory=list)
     z: list[Tensor] = field(default_factory=list)
     head_out: list[Tensor] = field(default_factory=list)
     attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
-    normed: Tensor = field(default_factory=lambda: torch.zeros(0))
     added: Tensor = field(default_factory=lambda: torch.zeros(0))
     after: Tensor = field(default_factory=lambda: torch.zeros(0))
 
@@ -73,9 +71,6 @@ class Eager:
             self.logits = self.logits + self.weights["logit_bias"]
         if self.config.head == "transform":
             self.logits = self.logits + self.weights["prediction.logit_bias"]
-        self.raw_logits = self.logits
-        if self.config.logit_cap is not None:
-            self.logits = self.config.logit_cap * torch.tanh(self.logits / self.config.logit_cap)
         return self
 
     def _near(self, n: int, layer: int) -> Tensor:
@@ -138,9 +133,6 @@ class Eager:
                 x = stays + self._feedforward(path, x)
             elif c.norm_order == "pre":
                 x = stays + self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
-            elif c.norm_order == "sandwich":
-                y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
-                x = stays + self._norm(f"{path}.feedforward_output_norm", y)
             else:
                 x = stays + self._feedforward(path, x)
                 last = f"{path}.feedforward_norm"
@@ -155,7 +147,7 @@ class Eager:
         c = self.config
         d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
         groups = c.n_kv_heads
-        y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") and f"{norm}.weight" in self.weights else x
+        y = self._norm(norm, x) if c.norm_order == "pre" and f"{norm}.weight" in self.weights else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
         W_O = self.weights[f"{path}.W_O.weight"]
         for head in range(c.n_heads):
@@ -174,18 +166,15 @@ class Eager:
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
-            turned = c.rope_layers is None or int(site.split(".")[1]) in c.rope_layers
-            if c.positions == "rope" and memory is None and turned:
-                q, k = (self._turned(rows, int(site.split(".")[1])) for rows in (q, k))
+            if c.positions == "rope" and memory is None:
+                q, k = self._turned(q), self._turned(k)
             dots = q @ k.T
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
-            capped = scaled if c.score_cap is None else c.score_cap * torch.tanh(scaled / c.score_cap)
-            scores = capped if memory is not None else capped + self._place(site, head, len(q), len(k))
+            scores = scaled if memory is not None else scaled + self._place(site, head, len(q), len(k))
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
             z = pattern @ v
             kept = dict(
-                capped=capped,
                 q=q,
                 k=k,
                 v=v,
@@ -203,10 +192,7 @@ class Eager:
         of_all = self.weights.get(f"{path}.W_O.matrix.bias")
         if (bias := self._bias(f"{path}.W_O", slice(None)) if of_all is None else of_all) is not None:
             call.attn_out = call.attn_out + bias
-        call.normed = call.attn_out
-        if c.norm_order == "sandwich":
-            call.normed = self._norm(norm.replace("_norm", "_output_norm"), call.attn_out)
-        call.added = call.normed if c.residual == "none" else x + call.normed
+        call.added = call.attn_out if c.residual == "none" else x + call.attn_out
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after
@@ -215,15 +201,13 @@ class Eager:
         bias = self.weights.get(f"{path}.bias")
         return None if bias is None else bias[own]
 
-    def _turned(self, rows: Tensor, layer: int) -> Tensor:
+    def _turned(self, rows: Tensor) -> Tensor:
         """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d)); d may be less than the whole row."""
-        local = layer in (self.config.rope_local_layers or ())
         n, d = len(rows), self.config.rope_dims or rows.shape[1]
         rows, rest = rows[:, :d], rows[:, d:]
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
-        theta = (self.config.rope_local_theta if local else None) or self.config.rope_theta
-        plain = [theta ** (-2 * m / d) for m in range(d // 2)]
-        frequency = torch.tensor([f if local else slowed(self.config, f) for f in plain], dtype=torch.float64)
+        plain = [self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]
+        frequency = torch.tensor([slowed(self.config, f) for f in plain], dtype=torch.float64)
         angle = torch.arange(n).double()[:, None] * frequency
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat([turned.real, turned.imag, rest], dim=-1)
@@ -244,8 +228,8 @@ class Eager:
 
     def _norm(self, path: str, x: Tensor) -> Tensor:
         if self.config.norm == "rms_norm":
-            scale = self.weights[f"{path}.weight"] + (1 if self.config.norm_offset else 0)
-            return x / ((x * x).mean(-1, keepdim=True) + self.config.norm_eps).sqrt() * scale
+            root = ((x * x).mean(-1, keepdim=True) + self.config.norm_eps).sqrt()
+            return x / root * self.weights[f"{path}.weight"]
         centred = x - x.mean(-1, keepdim=True)
         root = (centred.pow(2).mean(-1, keepdim=True) + self.config.norm_eps).sqrt()
         return centred / root * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]

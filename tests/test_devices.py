@@ -40,7 +40,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "alibi": ("decoder-only", tiny.ALIBI),
     "t5": ("encoder-decoder", tiny.T5_1),
     "qwen3": ("decoder-only", tiny.QWEN3),
-    "gemma": ("decoder-only", tiny.GEMMA),
+    "geglu": ("decoder-only", tiny.GEGLU),
     "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),

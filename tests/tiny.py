@@ -64,14 +64,12 @@ T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches
 )
 
 QWEN3: dict[str, Any] = {**LLAMA, "head_dim": 6, "qk_norm": True}
-GEMMA: dict[str, Any] = {
+GEGLU: dict[str, Any] = {
     **LLAMA,
     "head_dim": 8,
-    "norm_offset": True,
     "scaled_embedding": True,
     "activation": "gelu_tanh",
 }
-GEMMA2: dict[str, Any] = {**GEMMA, "norm_order": "sandwich", "score_cap": 0.8, "logit_cap": 1.5}
 SCALED: dict[str, Any] = {**LLAMA, "attention_scale": 0.2, "logit_scale": 0.4}
 PARTLY_TURNED: dict[str, Any] = dict(
     head_dim=8,

@@ -81,12 +81,18 @@ _GONE: Mapping[str, Any] = {
     "qk_norm_over": "head",
     "residual_scale": 1.0,
     "embedding_scale": 1.0,
+    "score_cap": None,
+    "logit_cap": None,
+    "norm_offset": False,
+    "rope_layers": None,
+    "rope_local_theta": None,
+    "rope_local_layers": None,
 }
 # Values that went, of options that stay.
 _GONE_VALUES: Mapping[str, tuple[str, ...]] = {
     "rope_scaling": ("yarn", "longrope"),
     "residual": ("parallel",),
-    "norm_order": ("output",),
+    "norm_order": ("output", "sandwich"),
 }
 
 

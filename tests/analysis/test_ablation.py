@@ -27,7 +27,6 @@ KINDS_OF_MODEL = {
     "no norms": dict(architecture="decoder-only", norm_order="none"),
     "no residual": dict(architecture="decoder-only", residual="none"),
     "encoder": dict(architecture="encoder-only"),
-    "norm of outputs": dict(architecture="decoder-only", norm_order="sandwich"),
 }
 
 
@@ -52,9 +51,7 @@ def test_without_all_heads_only_the_bias_of_the_output_is_left(name: str) -> Non
         heads = [Part(site, head) for head in range(trace[site].n_heads)]
         attention = checkpoint.model.get_submodule(_path(site))
         bias = torch.zeros(checkpoint.model.config.d_model) if attention.W_O.bias is None else attention.W_O.bias
-        around = checkpoint.model.get_submodule(_path(site).rpartition(".")[0]).around(site.split(".")[2])
-        left = bias if around.output is None else around.output(bias)
-        edit = Edit(patches=(Patch(site, (), left.detach()),))
+        edit = Edit(patches=(Patch(site, (), bias.detach()),))
         ids = {stack: [token.id for token in tokens] for stack, tokens in trace.tokens.items()}
         given = dict(ids=ids.get("encoder", ids.get("decoder")))
         if len(ids) == 2:
@@ -144,14 +141,14 @@ def test_means_over_texts_take_the_place_of_whole_sublayers(name: str) -> None:
     for kind, module in modules.items():
         if module is None:
             continue
-        part, watched = Part(f"{stack}.1.{kind}"), block.around(kind).output or module
+        part = Part(f"{stack}.1.{kind}")
         heard = list[torch.Tensor]()
-        handle = watched.register_forward_hook(lambda *call, heard=heard: heard.append(call[2][0]))
+        handle = module.register_forward_hook(lambda *call, heard=heard: heard.append(call[2][0]))
         others = [again(checkpoint, trace, ids) for ids in ([4, 5], [9, 8, 7])]
         handle.remove()
         means = mean_outputs(checkpoint, others)
         tiny.assert_close(means[part], torch.cat(heard).mean(0))
-        handle = watched.register_forward_hook(lambda *call, row=means[part]: row.expand_as(call[2]))
+        handle = module.register_forward_hook(lambda *call, row=means[part]: row.expand_as(call[2]))
         replaced = again(checkpoint, trace).logits
         handle.remove()
         found = without(checkpoint, trace, [part], means).logits

@@ -30,7 +30,7 @@ from vizformer.errors import TraceError
 
 MODELS = {
     "llama": ("decoder-only", tiny.LLAMA),
-    "gemma": ("decoder-only", {**tiny.GEMMA, "positions": "none"}),
+    "geglu": ("decoder-only", {**tiny.GEGLU, "positions": "none"}),
     "gpt": ("decoder-only", {"norm_order": "pre", "final_norm": True, "positions": "none", "attention_bias": "none"}),
     "bert": ("encoder-only", {"positions": "none", "attention_bias": "none"}),
 }
@@ -126,7 +126,7 @@ def test_the_norms_of_queries_and_keys_are_folded_in_but_for_their_division():
     assert found[ids[i], ids[j]] == pytest.approx(score * both, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma", "gpt"])
+@pytest.mark.parametrize("name", ["llama", "geglu", "gpt"])
 def test_what_a_head_says_is_what_it_adds_to_the_logits(name):
     checkpoint = without_biases(made(name))
     stack = checkpoint.model.decoder

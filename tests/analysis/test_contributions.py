@@ -21,7 +21,6 @@ KINDS = [
     ("encoder-decoder", {"norm_order": "none"}),
     ("encoder-decoder", {"residual": "none"}),
     ("decoder-only", {"residual": "none", "norm_order": "none"}),
-    ("decoder-only", {**tiny.GEMMA, "norm_order": "sandwich"}),
 ]
 
 

@@ -15,7 +15,7 @@ MODELS = {
     "bart": ("encoder-decoder", tiny.BART),
     "t5": ("encoder-decoder", {**tiny.T5_1, "activation": "gelu"}),
     "llama": ("decoder-only", tiny.LLAMA),
-    "gemma": ("decoder-only", tiny.GEMMA),
+    "geglu": ("decoder-only", tiny.GEGLU),
     "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
     "bert": ("encoder-only", tiny.BERT),
     "albert": ("encoder-only", tiny.ALBERT),

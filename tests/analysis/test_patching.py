@@ -26,7 +26,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "OPT": dict(architecture="decoder-only", **tiny.OPT),
     "T5": dict(architecture="encoder-decoder", **tiny.T5),
     "ALiBi": dict(architecture="decoder-only", **tiny.ALIBI),
-    "Gemma 2": dict(architecture="decoder-only", **{**tiny.GEMMA2, "sliding_window": 2, "sliding_layers": (1,)}),
+    "window": dict(architecture="decoder-only", **{**tiny.GEGLU, "sliding_window": 2, "sliding_layers": (1,)}),
     "partly turned": dict(architecture="decoder-only", **tiny.PARTLY_TURNED),
 }
 CLEAN, CORRUPTED, TARGET = [5, 6, 7, 8], [5, 9, 7, 4], [1, 7, 9]

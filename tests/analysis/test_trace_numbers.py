@@ -3,6 +3,7 @@
 import re
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from vizformer.components import packing
 from vizformer.components.contract import Heads, Numbers
 from vizformer.errors import TraceError
 from vizformer.model import Trace
+from vizformer.model.mixing import Scoring
 from vizformer.model.trace_file import open_trace
 
 SENTENCES = {"zh-en": "我有一只猫。", "stories": "The cat sat.", "cloze": "the [MASK] sat on the mat ."}
@@ -73,17 +75,21 @@ def test_a_saved_trace_answers_as_the_one_in_memory(name: str, tmp_path: Path) -
         np.testing.assert_allclose(whole.columns["weights"], whole_too.columns["weights"], **LIKE)
 
 
-MORE: dict[str, Any] = {
-    **KINDS_OF_MODEL,
-    "bent scores": ("decoder-only", {"score_cap": 5.0}),
-}
-
-
-@pytest.mark.parametrize("name", MORE)
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
 @pytest.mark.sample(4)
 def test_every_way_to_tell_positions_comes_back(name: str, tmp_path: Path) -> None:
-    trace = traced(*MORE[name])
+    trace = traced(*KINDS_OF_MODEL[name])
     assert_same_numbers(TraceNumbers(trace), TraceNumbers(saved(trace, tmp_path)))
+
+
+def test_bent_scores_come_back(tmp_path: Path) -> None:
+    """As recorded models have them."""
+    trace = traced("decoder-only", {})
+    for site in trace.sites:
+        trace._records[site] = replace(trace[site], scoring=Scoring(trace[site].scale, cap=0.5))
+    again = saved(trace, tmp_path)
+    assert {again[site].scoring.cap for site in again.sites} == {0.5}
+    assert_same_numbers(TraceNumbers(trace), TraceNumbers(again))
 
 
 def test_a_model_of_half_precision_comes_back(tmp_path: Path) -> None:

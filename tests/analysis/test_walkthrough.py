@@ -65,8 +65,6 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     after = "mid_self" if f"{layer}.mid_self" in trace.residuals else "mid"
     rows = [trace.residual(f"{layer}.{point}")[2].numpy() for point in ("pre", after, "post")]
     brought = contributions(checkpoint, trace, f"{layer}.self", 2).slices.out
-    if options.get("norm_order") == "sandwich":
-        brought = rows[1] - rows[0]
     np.testing.assert_allclose(found.sublayers.cells[1], brought[:CELLS], atol=1e-5)
     np.testing.assert_array_equal(found.sublayers.cells[[0, 2, 3]], [row[:CELLS] for row in rows])
     lengths = [np.linalg.norm(row) for row in (rows[0], brought, *rows[1:])]
@@ -85,7 +83,7 @@ def test_how_positions_are_told(architecture: str, options: dict[str, Any]) -> N
     added = config.positions in ("sinusoidal", "learned")
     assert told == (added, config.positions == "rope")
     if found.angles is not None:
-        angles = rope.angles(config, found.count, found.look.layer)
+        angles = rope.angles(config, found.count)
         np.testing.assert_array_equal(found.angles[:, 0], angles[:, 0])  # the fastest pair
         np.testing.assert_array_equal(found.angles[:, -1], angles[:, -1])
 

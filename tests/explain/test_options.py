@@ -20,7 +20,7 @@ SITE, TEXT, QUERY = "decoder.1.self", "I have a cat.", 2
 OPTIONS: dict[str, dict[str, Any]] = {
     "qwen3": tiny.QWEN3,
     "no-positions": {**tiny.QWEN3, "positions": "none"},
-    "gemma": tiny.GEMMA,
+    "geglu": tiny.GEGLU,
     "partly-turned": tiny.PARTLY_TURNED,
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)
@@ -92,14 +92,14 @@ def test_only_the_first_numbers_are_turned() -> None:
     assert "first 4 numbers" in str(found["q_turned"].text)
     assert "other 4 numbers stay" in str(layer(checkpoint, trace)["self.turned"].text)
     assert r"m \geq r" in found["q_turned"].formula
-    turns, (q, k) = angles(checkpoint.model.config, 9, 1), np.random.default_rng(0).normal(size=(2, 8))
+    turns, (q, k) = angles(checkpoint.model.config, 9), np.random.default_rng(0).normal(size=(2, 8))
     assert turn(q, turns[2]) @ turn(k, turns[5]) == pytest.approx(turn(q, turns[4]) @ turn(k, turns[7]))
     assert turn(q, turns[2]) @ turn(k, turns[5]) != pytest.approx(turn(q, turns[5]) @ turn(k, turns[2]))
 
 
 def test_pairs_are_slowed_down_for_longer_texts() -> None:
     """llama3: fast pairs as they are, slow ones by the factor, the others in between; linear: all by the factor."""
-    divided = slowing(tiny.config("decoder-only", **tiny.LLAMA3), 0)
+    divided = slowing(tiny.config("decoder-only", **tiny.LLAMA3))
     assert divided is not None
     assert divided[0] == 1.0
     assert divided[-1] == 8.0
@@ -111,20 +111,9 @@ def test_pairs_are_slowed_down_for_longer_texts() -> None:
         assert "/ c_m" in step.formula
         assert any(np.array_equal(operand.value, divided) for operand in step.operands)
     linear = tiny.config("decoder-only", **tiny.LLAMA, rope_scaling="linear", rope_factor=3.0)
-    plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7, 0)
-    np.testing.assert_allclose(angles(linear, 7, 0), plain / 3)
-    assert slowing(tiny.config("decoder-only", **tiny.LLAMA), 0) is None
-
-
-def test_the_offset_is_written_where_it_is_added() -> None:
-    checkpoint, trace = fresh("gemma")
-    step = steps(checkpoint, trace)["input"]
-    assert r"\odot (1 + \gamma)" in step.formula
-    assert "(1 + " in step.live
-    assert "1 + gamma" in step.code
-    assert r"\odot (1 + \gamma)" in layer(checkpoint, trace)["feedforward.norm"].formula
-    checkpoint.model.get_parameter("decoder.layers.1.self_norm.weight").sub_(1.0)
-    assert "q" in red(steps(checkpoint, trace))
+    plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7)
+    np.testing.assert_allclose(angles(linear, 7), plain / 3)
+    assert slowing(tiny.config("decoder-only", **tiny.LLAMA)) is None
 
 
 def meanings(step: Step) -> list[str]:

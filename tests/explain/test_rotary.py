@@ -26,7 +26,7 @@ def steps(trace: Trace, head: int = 3, query: int = 2) -> dict[str, Step]:
 
 def test_the_score_depends_on_the_distance_only() -> None:
     config = tiny.config("decoder-only", **tiny.LLAMA)
-    turns = angles(config, 12, 0)
+    turns = angles(config, 12)
     rng = np.random.default_rng(0)
     q, k = rng.normal(size=(2, config.d_head))
     dots = {(i, j): turn(q, turns[i]) @ turn(k, turns[j]) for i in range(12) for j in range(12)}

@@ -62,7 +62,7 @@ def test_longer_contexts_of_llama_3(tmp_path: Path) -> None:
     folder = folders.llama(tmp_path, head_dim=8, rope_parameters=llama3())
     checkpoint = opened_and_same(folder, LM)
     assert checkpoint.model.config.rope_scaling == "llama3"
-    divided = slowing(checkpoint.model.config, 0)
+    divided = slowing(checkpoint.model.config)
     assert divided is not None
     assert len({1.0, 8.0} & set(divided.tolist())) == 2
     assert any(1 < each < 8 for each in divided)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from vizformer.explain import latex, soft_cap
+from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
@@ -73,9 +73,7 @@ def attention_sublayer(
     own = attention.own_scale
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
-    cap = record.scoring.cap
-    capped = record.scoring.bent(scores)
-    placed = capped if distances is None else capped + distances.bias(relative_positions(n_q))
+    placed = scores if distances is None else scores + distances.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
     weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
@@ -105,11 +103,9 @@ def attention_sublayer(
         scores,
         f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({d_head})" if own is None else f"* {own!r}"),
     )
-    if cap is not None:
-        yield _cap_step(at, cap, scores, capped, through_z)
     if distances is not None:
-        yield layer_step(at, distances, capped, placed, through_z)
-    tilde = r"\tilde " if distances is not None else "" if cap is None else r"\hat "
+        yield layer_step(at, distances, scores, placed, through_z)
+    tilde = r"\tilde " if distances is not None else ""
     blocked = np.isneginf(masked)
     if bias is not None:
         yield make(
@@ -164,19 +160,3 @@ def attention_sublayer(
         axes=ROWS,
     )
     yield from out
-
-
-def _cap_step(at: Sublayer, cap: float, scores: ndarray, capped: ndarray, proof: Proof) -> Step:
-    """The scores of all heads, bent so that none goes beyond the cap."""
-    return Step(
-        at.key("cap"),
-        soft_cap.SCORES_TITLE,
-        soft_cap.scores_text(cap),
-        soft_cap.formula(r"\hat S", "S"),
-        soft_cap.live(r"\hat S_{0,0}", cap, scores[0, 0, 0], capped[0, 0, 0]),
-        r"\hat S",
-        capped,
-        f"scores = {soft_cap.code(cap, 'scores')}",
-        proof,
-        axes=MAPS,
-    )

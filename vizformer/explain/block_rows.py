@@ -149,7 +149,6 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
     """Position `row` through a layer, each sum from the recorded residual stream before it.
 
     post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
-    what a sublayer brings may have a norm of its own: x, x + norm(f(x)), ...
 
     Source: Vaswani et al. 2017, section 3.1; Elhage et al. 2021 for the residual stream.
     """
@@ -160,7 +159,7 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
     for kind, __, before, after in sublayers(block):
         around = block.around(kind)
         norm = around.after
-        found = added(checkpoint, trace, at, kind, before, slice(row, row + 1))[0]
+        found = made(checkpoint, trace, at, kind, before, slice(row, row + 1))[0]
         kept = trace.residual(f"{at}.{after}")[row]
         x = float64(trace.residual(f"{at}.{before}")[row])
         total = stored(around.onto(x, found), kept.dtype)
@@ -171,14 +170,6 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
         if norm is not None:
             points.append(Point(f"{kind}.norm", last))
     return BlockStream(tuple(points), proofs)
-
-
-def added(
-    checkpoint: AnyCheckpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
-) -> Float[ndarray, "n d_model"]:
-    """What a sublayer adds to the stream at these positions: what it makes, normalised or scaled where the model does so."""
-    found = made(checkpoint, trace, at, kind, entering, rows)
-    return through(found, block_at(checkpoint, at).around(kind).output)
 
 
 def made(

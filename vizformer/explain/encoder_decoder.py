@@ -114,9 +114,7 @@ def _looked(checkpoint: AnyCheckpoint, trace: Trace, site: str, memory: Tensor |
     at, anew = find_site(checkpoint, trace, site), Trace()
     rows = trace.residual(at.before)[None]
     rows = rows if at.around.before is None else at.around.before(rows)
-    config, layer = checkpoint.model.config, int(site.split(".")[1])
-    turned = memory is None and config.turns(layer)
-    rotation = checkpoint.model.rotations(rows.shape[1], local=config.turns_locally(layer)) if turned else None
+    rotation = checkpoint.model.rotations(rows.shape[1]) if memory is None else None
     at.attention(rows, rows if memory is None else memory[None], AttentionCall(site, rotation=rotation, trace=anew))
     return anew[site]
 

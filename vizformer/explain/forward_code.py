@@ -7,7 +7,6 @@ called `patterns`.
 from collections.abc import Sequence
 
 from vizformer.config import ModelConfig
-from vizformer.explain import soft_cap
 
 _ACTIVATIONS = {
     "relu": "F.relu(x)",
@@ -19,7 +18,7 @@ _ACTIVATIONS = {
 }
 _NORMS = {
     "layer_norm": 'F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], {eps})',
-    "rms_norm": 'F.rms_norm(x, x.shape[-1:], {one}w[name + ".weight"], {eps})',
+    "rms_norm": 'F.rms_norm(x, x.shape[-1:], w[name + ".weight"], {eps})',
 }
 
 
@@ -32,7 +31,7 @@ def functions(config: ModelConfig) -> list[str]:
         "",
         "",
         "def norm(x, name):",
-        "    return " + _NORMS[config.norm].format(eps=config.norm_eps, one="1 + " if config.norm_offset else ""),
+        "    return " + _NORMS[config.norm].format(eps=config.norm_eps),
         "",
         *_attention(config),
         "",
@@ -80,8 +79,6 @@ def _attention(config: ModelConfig) -> list[str]:
     if group > 1:
         lines += [f"    k, v = k.repeat_interleave({group}, dim=0), v.repeat_interleave({group}, dim=0)"]
     lines += [f"    scores = q @ k.mT * {scale}  # [heads, n_q, n_k]"]
-    if config.score_cap is not None:
-        lines += [f"    scores = {soft_cap.code(config.score_cap, 'scores')}"]
     if config.positions == "alibi":
         lines += [
             "    if x is source:",
@@ -124,7 +121,6 @@ def _layer(config: ModelConfig) -> list[str]:
     sums = {
         "post": "norm(x + sublayer(x), name + '_norm')",
         "pre": "x + sublayer(norm(x, name + '_norm'))",
-        "sandwich": "x + norm(sublayer(norm(x, name + '_norm')), name + '_output_norm')",
         "none": "x + sublayer(x)",
     }
     added = sums[config.norm_order]

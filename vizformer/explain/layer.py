@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
-from vizformer.explain import latex, soft_cap
+from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
@@ -23,7 +23,6 @@ from vizformer.explain.rope import angles, slowing
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
-from vizformer.model import mixing
 from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
@@ -46,7 +45,7 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
     steps = [_input(trace, before)]
     middle = f"{layer}.{'mid' if block.cross_attention is None else 'mid_self'}"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
-    turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
+    turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
     distances = position_bias(model, stack)
     steps += attention_sublayer(
         at,
@@ -55,8 +54,8 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
         None,
         turns,
         distances,
-        None if turns is None else slowing(model.config, int(number)),
-        model.config.theta(int(number)),
+        None if turns is None else slowing(model.config),
+        model.config.rope_theta,
     )
     if block.cross_attention is not None:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
@@ -112,9 +111,8 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
         x = steps[-1].result
     of_tokens = model.logit_bias if head is None else head.logit_bias
     bias = None if of_tokens is None else float64(of_tokens)
-    dtype, cap = trace.logits.dtype, model.config.logit_cap
-    raw: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
-    logits = stored(mixing.soft_cap(raw, cap), dtype)
+    dtype = trace.logits.dtype
+    logits: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
     proof = Proof.compare(
         N_("the model's logits at position {position}", position=position),
         logits,
@@ -150,12 +148,12 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
             ),
             r"\ell_t = x_i \cdot u_t" + ("" if bias is None else " + c_t"),
             rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]), None if bias is None else float(bias[best]))} = "
-            rf"{latex.number(raw[best])}",
+            rf"{latex.number(logits[best])}",
             r"\ell",
-            raw[top],
+            logits[top],
             f"logits = U @ x{'' if bias is None else ' + c'}\n"
             f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]",
-            proof if cap is None else replace(proof, direct=False),
+            proof,
             operands=(
                 Operand(rf"x_{{{position}}}", row, x),
                 Operand(
@@ -170,7 +168,6 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
             inputs=inputs,
             contraction=Contraction(x[None], float64(table[candidates]).T, None if bias is None else bias[top]),
         ),
-        *([] if cap is None else [_bent(cap, raw[top], logits[top], proof)]),
         Step(
             "probabilities",
             N_("Softmax over the vocabulary"),
@@ -192,27 +189,6 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
             inputs={"logits": trace.logits[position], "best": torch.from_numpy(top.copy())},
         ),
     ]
-
-
-def _bent(cap: float, raw: ndarray, logits: ndarray, proof: Proof) -> Step:
-    """The logits of the candidates under the soft cap."""
-    return Step(
-        "cap",
-        N_("Soft cap: bend the large logits"),
-        N_(
-            "Divided by the cap, c = {cap}, bent by tanh, and multiplied by it again: no logit goes beyond ±{cap}. The order of "
-            "the candidates stays.",
-            cap=f"{cap:g}",
-        ),
-        soft_cap.formula(r"\hat\ell_t", r"\ell_t"),
-        soft_cap.live(r"\hat\ell_0", cap, raw[0], logits[0]),
-        r"\hat\ell",
-        logits,
-        f"logits_capped = {soft_cap.code(cap, 'logits_of_best')}",
-        proof,
-        operands=(Operand(r"\ell", N_("the logits of the candidates"), raw, ("candidates",)),),
-        axes=("candidates",),
-    )
 
 
 def _scaled(

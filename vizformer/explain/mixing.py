@@ -12,7 +12,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused, recorded
 from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
-from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REPLACE_TITLE
+from vizformer.explain.sublayer import ADD_TITLE, REPLACE_TEXT, REPLACE_TITLE
 from vizformer.messages import N_
 
 
@@ -91,21 +91,6 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
         inputs=_all_heads(o),
         contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
     )
-    bringing, brought = "o", "attn_out"
-    if (norm := o.site.around.output) is not None:
-        bringing, brought = "o'", "brought"
-        yield make(
-            "out_norm",
-            N_("Normalise what attention brings"),
-            OUTPUT_NORM,
-            norms.formula(norm, "o'_i", "o_i"),
-            norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, norms.through(o.attn_out, norm)[0]),
-            rf"o'_{{{i}}}",
-            norms.through(o.attn_out, norm),
-            norms.code(norm, "brought", "attn_out"),
-            operands=(Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
-            inputs=norms.inputs(norm),
-        )
     adds = o.site.around.adds
     yield make(
         "add",
@@ -120,20 +105,20 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
             "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
             "the sum, and the sublayers that follow read what it leaves."
         ),
-        f"y_i = r_i + {bringing}_i" if adds else f"y_i = {bringing}_i",
+        "y_i = r_i + o_i" if adds else "y_i = o_i",
         rf"y_{{{i},0}} = "
-        + (f"{latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = " if adds else "")
+        + (f"{latex.number(o.x_before[0])} + {latex.factor(o.attn_out[0])} = " if adds else "")
         + latex.number(o.added[0]),
         rf"y_{{{i}}}",
         o.added,
-        f"added = r + {brought}" if adds else f"added = {brought}",
+        "added = r + attn_out" if adds else "added = attn_out",
         proof=direct_after if after is None else through_after,
         operands=(
             *((Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),) if adds else ()),
             Operand(
-                rf"{bringing}_{{{i}}}",
+                rf"o_{{{i}}}",
                 N_("what attention adds") if adds else N_("what attention has found"),
-                o.brought,
+                o.attn_out,
             ),
         ),
         variable="added",

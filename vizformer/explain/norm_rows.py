@@ -9,8 +9,8 @@ from numpy import ndarray
 
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.block_rows import SublayerKind, added, find_block, made, norm_of, sublayers
-from vizformer.explain.norms import divisor, is_offset, is_rms, normalise
+from vizformer.explain.block_rows import SublayerKind, find_block, made, norm_of, sublayers
+from vizformer.explain.norms import divisor, is_rms, normalise
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.norms import Norm
@@ -62,8 +62,7 @@ def find_norm_rows(
 ) -> tuple[Float[ndarray, "n d"], Norm]:
     """The rows that a norm of the layer reads, and the norm.
 
-    post-norm: the sums; pre-norm: the stream.  Where there are
-    two norms, it is the one before the sublayer.
+    post-norm: the sums; pre-norm: the stream.
 
     Raises:
         TraceError: no such layer, or no norm at that place.
@@ -76,9 +75,7 @@ def find_norm_rows(
         return float64(trace.residual(f"{stack}.{layer}.{before}")), norm
     at = f"{stack}.{layer}"
     before_rows = trace.residual(f"{at}.{before}")
-    if block.around(kind).after is None:
-        return made(checkpoint, trace, at, kind, before), norm
-    return stored(float64(before_rows) + added(checkpoint, trace, at, kind, before), before_rows.dtype), norm
+    return stored(float64(before_rows) + made(checkpoint, trace, at, kind, before), before_rows.dtype), norm
 
 
 def norm_numbers(
@@ -90,7 +87,7 @@ def norm_numbers(
     mean = 0.0 if is_rms(norm) else float(x.mean())
     variance = float(((x - mean) ** 2).mean())
     scaled = (x - mean) / divisor(np.array([variance]), norm)
-    learned_gamma = float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
+    learned_gamma = float64(norm.weight)
     learned_beta = np.zeros(len(x)) if isinstance(norm, torch.nn.RMSNorm) else float64(norm.bias)
     used_gamma = learned_gamma if gamma is None else np.full(len(x), gamma)
     used_beta = learned_beta if beta is None else np.full(len(x), beta)

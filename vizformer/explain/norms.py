@@ -9,16 +9,11 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
-from vizformer.model.norms import Around, Norm, OffsetRMSNorm
+from vizformer.model.norms import Around, Norm
 
 
 def is_rms(norm: Norm) -> bool:
     return isinstance(norm, nn.RMSNorm)
-
-
-def is_offset(norm: Norm) -> bool:
-    """Whether the scale is 1 + weight (Gemma)."""
-    return isinstance(norm, OffsetRMSNorm)
 
 
 def divisor(square: Float[ndarray, "*n 1"], norm: Norm) -> Float[ndarray, "*n 1"]:
@@ -30,12 +25,11 @@ def divisor(square: Float[ndarray, "*n 1"], norm: Norm) -> Float[ndarray, "*n 1"
 def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
     """(x - mean) / sqrt(var + eps) * weight + bias, where the variance divides by d, not d - 1.
 
-    RMSNorm: x / sqrt(mean(x^2) + eps) * weight, or * (1 + weight).  Rounded as a model in half precision does.
+    RMSNorm: x / sqrt(mean(x^2) + eps) * weight.  Rounded as a model in half precision does.
     """
     centred = x if is_rms(norm) else x - x.mean(-1, keepdims=True)
     square = (centred**2).mean(-1, keepdims=True)
-    scale = float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
-    scaled: ndarray = centred / divisor(square, norm) * scale
+    scaled: ndarray = centred / divisor(square, norm) * float64(norm.weight)
     return stored(scaled if isinstance(norm, nn.RMSNorm) else scaled + float64(norm.bias), norm.weight.dtype)
 
 
@@ -54,8 +48,7 @@ def added_sizes(around: Around, x: Float[ndarray, "*n d"], found: Float[ndarray,
 def formula(norm: Norm, result: str, row: str) -> str:
     """The formula in symbols, e.g. result "x_i" of row "r_i"."""
     if is_rms(norm):
-        scale = r"(1 + \gamma)" if is_offset(norm) else r"\gamma"
-        return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot {scale}"
+        return rf"{result} = \frac{{{row}}}{{\sqrt{{\mathrm{{mean}}({row}^2) + \epsilon}}}} \odot \gamma"
     return (
         rf"{result} = \frac{{{row} - \mathrm{{mean}}({row})}}{{\sqrt{{\mathrm{{var}}({row}) + \epsilon}}}}"
         r" \odot \gamma + \beta"
@@ -68,7 +61,6 @@ def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float, inde
     weight, eps = latex.factor(float64(norm.weight)[index]), latex.number(norm.eps)
     if isinstance(norm, nn.RMSNorm):
         root = rf"\sqrt{{{latex.number((row**2).mean())} + {eps}}}"
-        weight = f"(1 + {weight})" if is_offset(norm) else weight
         return rf"{symbol} = \frac{{{latex.number(row[index])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
     root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
     return (
@@ -89,8 +81,7 @@ def code(norm: Norm, variable: str, argument: str, *, of: str = "") -> str:
     """The torch line; `of` tells the names of one norm's numbers from those of another in the same step."""
     gamma, beta = f"gamma{of}", f"beta{of}"
     if is_rms(norm):
-        weight = f"1 + {gamma}" if is_offset(norm) else gamma
-        return f"{variable} = F.rms_norm({argument}, {tuple(norm.normalized_shape)}, {weight}, {norm.eps!r})"
+        return f"{variable} = F.rms_norm({argument}, {tuple(norm.normalized_shape)}, {gamma}, {norm.eps!r})"
     return f"{variable} = F.layer_norm({argument}, {tuple(norm.normalized_shape)}, {gamma}, {beta}, {norm.eps!r})"
 
 

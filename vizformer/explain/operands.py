@@ -183,17 +183,12 @@ class Operands:
         return self.dots * self.record.scale
 
     @cached_property
-    def capped(self) -> Float[ndarray, " n_k"]:
-        """The scores bent by the soft cap, where there is one."""
-        return self.record.scoring.bent(self.scores)
-
-    @cached_property
     def placed(self) -> Float[ndarray, " n_k"]:
         """The scores with the position bias, where there is one."""
         if self.distances is None:
-            return self.capped
+            return self.scores
         bias: ndarray = self.distances.bias(np.arange(self.n_k) - self.query)[self.head]
-        return self.capped + bias
+        return self.scores + bias
 
     @cached_property
     def bias_row(self) -> Float[ndarray, " n_k"] | None:
@@ -271,18 +266,13 @@ class Operands:
         return stored(total if bias is None else total + float64(bias), self.dtype)
 
     @cached_property
-    def brought(self) -> Float[ndarray, " d_model"]:
-        """What is added to the residual stream: attn_out, normalised or scaled where the model does so."""
-        return through(self.attn_out, self.site.around.output)
-
-    @cached_property
     def added(self) -> Float[ndarray, " d_model"]:
-        return stored(self.site.around.onto(self.x_before, self.brought), self.dtype)
+        return stored(self.site.around.onto(self.x_before, self.attn_out), self.dtype)
 
     @property
     def added_sizes(self) -> ndarray | float:
         """The size of what was added up; after a norm it says nothing."""
-        return added_sizes(self.site.around, self.x_before, self.brought)
+        return added_sizes(self.site.around, self.x_before, self.attn_out)
 
     @cached_property
     def after(self) -> Float[ndarray, " d_model"]:
@@ -296,11 +286,10 @@ def gather(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query:
     record.scores(head)  # raises where there is no such head
     n_q = int(record.q.shape[1])
     query = row_at(query, n_q)
-    config, layer = checkpoint.model.config, int(site.split(".")[1])
-    turned = config.turns(layer) and not found.is_cross
-    turns = angles(config, n_q, layer) if turned else None
+    config = checkpoint.model.config
+    turned = config.positions == "rope" and not found.is_cross
+    turns = angles(config, n_q) if turned else None
     model, stack = checkpoint.model, site.partition(".")[0]
     distances = None if found.is_cross else position_bias(model, stack)
-    slowed = slowing(config, layer) if turned else None
-    theta = config.theta(layer)
-    return Operands(trace, found, record, head, query, turns, slowed, theta, distances)
+    slowed = slowing(config) if turned else None
+    return Operands(trace, found, record, head, query, turns, slowed, config.rope_theta, distances)

@@ -9,22 +9,22 @@ from vizformer.config import ModelConfig
 from vizformer.explain.arrays import stored
 
 
-def angles(config: ModelConfig, n: int, layer: int) -> Float[ndarray, "n pairs"]:
-    """pos * theta^(-2m/d) of a layer, in radians: row pos, one column per pair (Su et al. 2021, section 3.2.2).
+def angles(config: ModelConfig, n: int) -> Float[ndarray, "n pairs"]:
+    """pos * theta^(-2m/d), in radians: row pos, one column per pair (Su et al. 2021, section 3.2.2).
 
     d is d_head, or as many of the first numbers as the model turns.  Models that were fitted to longer texts turn
     some pairs by less (`vizformer.model.positions.rope_frequencies`).
     """
     d = config.turned_dims
     pair = np.arange(d // 2)
-    frequency: ndarray = config.theta(layer) ** (-2.0 * pair / d)
-    slowed = slowing(config, layer)
+    frequency: ndarray = config.rope_theta ** (-2.0 * pair / d)
+    slowed = slowing(config)
     return np.arange(n)[:, None] * (frequency if slowed is None else frequency / slowed)
 
 
-def slowing(config: ModelConfig, layer: int) -> Float[ndarray, " pairs"] | None:
-    """By what each pair's angle is divided for longer texts, 1 where it was left; None where a layer divides none."""
-    if config.positions != "rope" or config.rope_scaling == "none" or config.turns_locally(layer):
+def slowing(config: ModelConfig) -> Float[ndarray, " pairs"] | None:
+    """By what each pair's angle is divided for longer texts, 1 where it was left; None where none is."""
+    if config.positions != "rope" or config.rope_scaling == "none":
         return None
     frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
     if config.rope_scaling == "linear":

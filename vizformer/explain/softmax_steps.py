@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vizformer.explain import latex, position_bias_steps, soft_cap
+from vizformer.explain import latex, position_bias_steps
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused
 from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
@@ -31,13 +31,11 @@ def weight_steps(o: Operands) -> list[Step]:
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
     s, placed = (
-        ("s" if o.record.scoring.cap is None else r"\hat s", N_("the scores"))
-        if o.distances is None
-        else (r"\tilde s", N_("the scores with the position bias"))
+        ("s", N_("the scores")) if o.distances is None else (r"\tilde s", N_("the scores with the position bias"))
     )
     scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
-    given = "placed" if o.distances is not None else "scores" if o.record.scoring.cap is None else "capped"
+    given = "placed" if o.distances is not None else "scores"
     bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
     # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
     top = o.top if np.isfinite(o.top) else 0.0
@@ -56,7 +54,6 @@ def weight_steps(o: Operands) -> list[Step]:
             contraction=Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
-        *_cap_step(o, step),
         *position_bias_steps.query_steps(o, step),
         step(
             "mask",
@@ -175,26 +172,6 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
         f"scores = {code}",
         operands=(dots,),
     )
-
-
-def _cap_step(o: Operands, step: Maker) -> list[Step]:
-    """Nothing in a model without a soft cap of its scores."""
-    cap, i, j = o.record.scoring.cap, o.query, o.focus
-    if cap is None:
-        return []
-    return [
-        step(
-            "cap",
-            soft_cap.SCORES_TITLE,
-            soft_cap.scores_text(cap),
-            soft_cap.formula(r"\hat s_{ij}", "s_{ij}"),
-            soft_cap.live(rf"\hat s_{{{i},{j}}}", cap, o.scores[j], o.capped[j]),
-            rf"\hat s_{{{i}}}",
-            o.capped,
-            f"capped = {soft_cap.code(cap, 'scores')}",
-            operands=(Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)),),
-        )
-    ]
 
 
 def own_scale_text(scale: float) -> Message:

@@ -18,10 +18,6 @@ from vizformer.model.norms import Around, Norm
 from vizformer.model.trace import Trace
 
 ROWS: tuple[Axis, ...] = ("queries", "features")
-OUTPUT_NORM = N_(
-    "This model normalises what a sublayer has found before it is added: however large that is, the stream gets a row of "
-    "about the size that was learned."
-)
 ADD_TITLE = N_("Add to the residual stream")
 REPLACE_TITLE = N_("Replace the residual stream")
 REPLACE_TEXT = N_(
@@ -57,13 +53,9 @@ class Sublayer:
 
     def proof(self, out: ndarray) -> Proof:
         """The sublayer's output, added (and normalised), against the residual stream that was recorded after it."""
-        terms = added_sizes(self.around, self.x, self.brought(out))
+        terms = added_sizes(self.around, self.x, out)
         after = after_sublayer(self, out)
         return Proof.compare(recorded(self.after), after, self.trace.residual(self.after), terms=terms)
-
-    def brought(self, out: ndarray) -> Float[ndarray, "n d_model"]:
-        """What is added to the residual stream: the sublayer's output, normalised or scaled where the model does so."""
-        return through(out, self.around.output)
 
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
@@ -74,13 +66,12 @@ class Sublayer:
 
 
 def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
-    """The sublayer's output, normalised where the model does so, on top of the stream; then the norm of the sum."""
-    found, after = at.brought(out), at.around.after
-    added = stored(at.around.onto(at.x, found), at.dtype)
+    """The sublayer's output on top of the stream; then the norm of the sum."""
+    after = at.around.after
+    added = stored(at.around.onto(at.x, out), at.dtype)
     proof = at.proof(out)
     indirect = replace(proof, direct=False)
-    steps: list[Step] = [] if at.around.output is None else _output_norm(at, at.around.output, out, indirect)
-    letter = "O" if at.around.output is None else "O'"
+    steps: list[Step] = []
     adds = at.around.adds
     steps.append(
         Step(
@@ -96,9 +87,9 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
                 "What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
                 "the sum, and the layers that follow read what it leaves."
             ),
-            rf"Y = X + {letter}" if adds else f"Y = {letter}",
+            "Y = X + O" if adds else "Y = O",
             r"Y_{0,0} = "
-            + (f"{latex.number(at.x[0, 0])} + {latex.factor(found[0, 0])} = " if adds else "")
+            + (f"{latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = " if adds else "")
             + latex.number(added[0, 0]),
             "Y",
             added,
@@ -134,24 +125,6 @@ def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width
         inputs=linear_inputs(W_O, "O"),
     )
     return through, [step, *add_and_norm(at, out)]
-
-
-def _output_norm(at: Sublayer, norm: Norm, out: ndarray, proof: Proof) -> list[Step]:
-    """What the sublayer has found, normalised before it is added."""
-    renamed = {"X'": "O'", "x": "out"}
-    steps = [
-        replace(
-            step,
-            key=at.key(f"out_{step.key.partition('.')[2]}"),
-            symbol=renamed.get(step.symbol, step.symbol),
-            formula=step.formula.replace("X'", "O'").replace("Y", "O"),
-            live=step.live.replace("X'", "O'").replace("Y", "O"),
-            variable=renamed.get(step.variable, step.variable),
-            code=norms.code(norm, "out", "out") if step.variable == "x" else step.code,
-        )
-        for step in _norm_steps(at, norm, out, proof, "out", {})
-    ]
-    return [replace(steps[0], text=N_("{text} {more}", text=OUTPUT_NORM, more=steps[0].text)), *steps[1:]]
 
 
 def norm_before(at: Sublayer, proof: Proof) -> list[Step]:
@@ -240,7 +213,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: P
 
 
 def after_sublayer(at: Sublayer, out: ndarray) -> Float[ndarray, "n d_model"]:
-    added = stored(at.around.onto(at.x, at.brought(out)), at.dtype)
+    added = stored(at.around.onto(at.x, out), at.dtype)
     return set_cells(at.trace, at.after, through(added, at.around.after))
 
 

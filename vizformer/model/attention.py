@@ -17,7 +17,7 @@ class Attention(nn.Module):
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
-    they are turned; attention_scale stands in the place of 1 / sqrt(d_head); the scores are bent by a soft cap.
+    they are turned; attention_scale stands in the place of 1 / sqrt(d_head).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
@@ -26,7 +26,7 @@ class Attention(nn.Module):
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
-        self.scoring = Scoring.of(config)
+        self.scoring = Scoring(self.d_head**-0.5 if self.own_scale is None else float(self.own_scale))
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
         self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)

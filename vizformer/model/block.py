@@ -16,22 +16,14 @@ class Block(nn.Module):
 
     post-norm: x <- norm(x + sublayer(x))   (Vaswani et al. 2017, 3.1)
     pre-norm:  x <- x + sublayer(norm(x))   (Radford et al. 2019; Xiong et al. 2020)
-    sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
 
     Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        cross: bool,
-        windowed: bool = False,
-        turned: bool = True,
-        local: bool = False,
-    ) -> None:
+    def __init__(self, config: ModelConfig, cross: bool, windowed: bool = False) -> None:
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
-        self.windowed, self.turned, self.local = windowed, turned, local
+        self.windowed = windowed
         self.self_attention = Attention(config)
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed else None
@@ -39,10 +31,6 @@ class Block(nn.Module):
         self.cross_norm = norm(config) if cross and normed else None
         self.feedforward = FeedForward(config)
         self.feedforward_norm = norm(config) if normed else None
-        twice = config.norm_order == "sandwich"  # then the others are the norms before
-        self.self_output_norm = norm(config) if twice else None
-        self.cross_output_norm = norm(config) if cross and twice else None
-        self.feedforward_output_norm = norm(config) if twice else None
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
@@ -50,7 +38,7 @@ class Block(nn.Module):
         x = entering = run.point(f"{name}.pre", x)
         around = self.around("self")
         y = _through(around.before, x)
-        y = around.brought(self.self_attention(y, y, self._call(run, name)))
+        y = self.self_attention(y, y, self._call(run, name))
         x = self._add(x, run.output(f"{name}.self", y), around)
         if self.cross_attention is None:
             x = run.point(f"{name}.mid", x)
@@ -60,11 +48,10 @@ class Block(nn.Module):
             x = run.point(f"{name}.mid_self", x)
             around = self.around("cross")
             y = self.cross_attention(_through(around.before, x), run.memory, run.cross_attention(name))
-            x = self._add(x, run.output(f"{name}.cross", around.brought(y)), around)
+            x = self._add(x, run.output(f"{name}.cross", y), around)
             x = run.point(f"{name}.mid_cross", x)
         around = self.around("feedforward")
-        y = _through(around.before, x)
-        y = around.brought(self.feedforward(y, run, name))
+        y = self.feedforward(_through(around.before, x), run, name)
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
         return run.point(f"{name}.post", run.layer(name, entering, x))
 
@@ -75,26 +62,17 @@ class Block(nn.Module):
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
-        return run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
+        return run.self_attention(name, windowed=self.windowed)
 
     def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
         """x with what a sublayer brings, y, or y in its place."""
         return _through(around.after, around.onto(x, self.dropout(y)))
 
     def around(self, kind: str) -> Around:
-        """The norms around the sublayer "self", "cross" or "feedforward", each at its place."""
-        norms: dict[str, tuple[Norm | None, Norm | None]] = {
-            "self": (self.self_norm, self.self_output_norm),
-            "cross": (self.cross_norm, self.cross_output_norm),
-            "feedforward": (self.feedforward_norm, self.feedforward_output_norm),
-        }
-        first, second = norms[kind]
+        """What stands around the sublayer "self", "cross" or "feedforward"."""
+        own = {"self": self.self_norm, "cross": self.cross_norm, "feedforward": self.feedforward_norm}[kind]
         adds = self.residual != "none"
-        if self.norm_order in ("pre", "sandwich"):
-            return Around(before=first, output=second, adds=adds)
-        if self.norm_order == "post":
-            return Around(after=first, adds=adds)
-        return Around(adds=adds)
+        return Around(before=own, adds=adds) if self.norm_order == "pre" else Around(after=own, adds=adds)
 
 
 def _through(norm: Norm | None, x: Tensor) -> Tensor:
@@ -108,16 +86,7 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
         self.name = name
-        self.layers = nn.ModuleList(
-            Block(
-                config,
-                cross,
-                layer in config.windowed_layers,
-                config.turns(layer),
-                config.turns_locally(layer),
-            )
-            for layer in range(n_layers)
-        )
+        self.layers = nn.ModuleList(Block(config, cross, layer in config.windowed_layers) for layer in range(n_layers))
         self.final_norm = norm(config) if config.final_norm else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.has_relative_bias:

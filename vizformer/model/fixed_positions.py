@@ -12,11 +12,7 @@ def position_tables(config: ModelConfig) -> dict[str, Tensor]:
         return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model, config.sinusoids)}
     if config.positions == "rope":
         table = rotation(config.max_positions, rope_frequencies(config))
-        found = {"rope_cos": table.cos, "rope_sin": table.sin}
-        if config.rope_local_theta is None:
-            return found
-        table = rotation(config.max_positions, rope_frequencies(config, local=True))
-        return {**found, "rope_local_cos": table.cos, "rope_local_sin": table.sin}
+        return {"rope_cos": table.cos, "rope_sin": table.sin}
     if config.positions == "alibi":
         return {"alibi_slopes": alibi_slopes(config.n_heads)}
     return {}

@@ -90,7 +90,6 @@ class ForwardPass:
         mask: of self-attention; None where every position sees every other one.
         windowed: takes its place in the layers that have a sliding window.
         rotation: of self-attention, for positions that turn queries and keys.
-        local_rotation: takes its place in the layers that turn by another base.
         position_bias: of self-attention, for positions that are told to the scores, in all layers alike.
         memory: the encoder's output, which cross-attention looks at.
         memory_mask: which of its positions may be seen.
@@ -102,7 +101,6 @@ class ForwardPass:
     mask: Mask | None = None
     windowed: Mask | None = None
     rotation: Rotation | None = None
-    local_rotation: Rotation | None = None
     position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None
     memory: Float[Tensor, "b n_memory d_model"] | None = None
     memory_mask: Mask | None = None
@@ -110,12 +108,11 @@ class ForwardPass:
     edit: Edit | None = None
     cache: Cache | None = None
 
-    def self_attention(self, layer: str, *, windowed: bool, turned: bool = True, local: bool = False) -> AttentionCall:
+    def self_attention(self, layer: str, *, windowed: bool) -> AttentionCall:
         """The self-attention of a layer, "decoder.2"."""
         mask = self.windowed if windowed else self.mask
-        rotation = None if not turned else self.local_rotation if local else self.rotation
         site = f"{layer}.self"
-        return AttentionCall(site, mask, rotation, self.position_bias, self.trace, self.edit, self.cache)
+        return AttentionCall(site, mask, self.rotation, self.position_bias, self.trace, self.edit, self.cache)
 
     def cross_attention(self, layer: str) -> AttentionCall:
         """Its cross-attention, for which the positions of the two texts are no distance."""

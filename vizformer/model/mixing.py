@@ -10,8 +10,6 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.options.attention import AttentionOptions
-
 Numbers = TypeVar("Numbers", Tensor, ndarray)
 
 
@@ -32,17 +30,11 @@ class Scoring:
 
     Attributes:
         scale: 1 / sqrt(d_head), or what the model or an edit has in its place.
-        cap: by what the scores are bent; None: they are not.
+        cap: by what a recorded model bends the scores; None: they are not bent, as in our own.
     """
 
     scale: float
     cap: float | None = None
-
-    @classmethod
-    def of(cls, options: AttentionOptions) -> "Scoring":
-        """That of a model."""
-        own = options.attention_scale
-        return cls(options.d_head**-0.5 if own is None else float(own), options.score_cap)
 
     @property
     def is_product(self) -> bool:

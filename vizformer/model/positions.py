@@ -61,7 +61,7 @@ class Rotation:
         return torch.cat([first * cos - second * sin, first * sin + second * cos, rest], dim=-1)  # [b, h, n, d_head]
 
 
-def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tensor, " pairs"]:
+def rope_frequencies(config: ModelConfig) -> Float[Tensor, " pairs"]:
     """By how much each pair turns from one position to the next: theta^(-2m/d), the first pair fastest.
 
     Where the model was fitted to longer texts, pairs are slowed down: "linear" all by the factor F; "llama3" those
@@ -69,17 +69,12 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
 
     frequency * (s + (1 - s) / F),   s = (r - low) / (high - low), held between 0 and 1
 
-    `local`: in the layers that turn by rope_local_theta, where nothing is slowed down.
-
     Source: Su et al. 2021, "RoFormer", section 3.2.2; Chen et al. 2023, "Extending Context Window of Large Language
     Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models".
     """
     d = config.turned_dims
     pair = torch.arange(0, d, 2, dtype=torch.float64)  # [pairs]
-    theta = config.rope_theta if not local or config.rope_local_theta is None else config.rope_local_theta
-    frequency = torch.exp(-math.log(theta) * pair / d)
-    if local:
-        return frequency
+    frequency = torch.exp(-math.log(config.rope_theta) * pair / d)
     if config.rope_scaling == "linear":
         return frequency / config.rope_factor
     if config.rope_scaling == "llama3":

@@ -19,7 +19,6 @@ from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialisation import initialise, without_memory
 from vizformer.model.input_check import check_ids
 from vizformer.model.masks import padding_mask
-from vizformer.model.mixing import soft_cap
 from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norms import norm
 from vizformer.model.positions import Rotation, alibi_bias, relative_bias
@@ -43,8 +42,6 @@ class Transformer(nn.Module):
         self.position_encoding: Tensor
         self.rope_cos: Tensor
         self.rope_sin: Tensor
-        self.rope_local_cos: Tensor
-        self.rope_local_sin: Tensor
         self.alibi_slopes: Tensor
         self.embedding = embedding_table(config.vocab_size, config.d_embedding)
         self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
@@ -232,13 +229,11 @@ class Transformer(nn.Module):
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
         """x W_U, after the head's transform or projection where it has one; W_U is the transposed embedding where tied.
 
-        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has
-        them; last comes the soft cap.
+        The row is multiplied by logit_scale before, and a bias of every token added after, where the model has them.
         """
         weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
         bias = self.logit_bias if self.prediction is None else self.prediction.logit_bias
-        logits = F.linear(self.compared(x), weight, bias)  # [..., vocab_size]
-        return soft_cap(logits, self.config.logit_cap)
+        return F.linear(self.compared(x), weight, bias)  # [..., vocab_size]
 
     def compared(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d"]:
         """The last rows as they are multiplied with W_U: through the head's transform or projection, and scaled."""
@@ -271,7 +266,6 @@ class Transformer(nn.Module):
             mask,
             windowed,
             self.rotations(n, before),
-            self.rotations(n, before, local=True),
             self.position_bias(stack, n, before),
             memory,
             memory_mask,
@@ -292,15 +286,10 @@ class Transformer(nn.Module):
             return self.position_embedding.weight[:n]
         return self.position_encoding[:n] if self.config.positions == "sinusoidal" else None
 
-    def rotations(self, n: int, first: int = 0, *, local: bool = False) -> Rotation | None:
-        """How queries and keys are turned at positions first..first+n-1; None where they are not.
-
-        `local`: in the layers that turn by rope_local_theta.
-        """
-        if self.config.positions != "rope" or (local and self.config.rope_local_theta is None):
+    def rotations(self, n: int, first: int = 0) -> Rotation | None:
+        """How queries and keys are turned at positions first..first+n-1; None where they are not."""
+        if self.config.positions != "rope":
             return None
-        if local:
-            return Rotation(self.rope_local_cos, self.rope_local_sin)[first : first + n]
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
     def position_bias(

@@ -76,12 +76,6 @@ class Options(
 
     def _rules_between_stations(self) -> Iterator[Message]:
         one_stack = self.architecture != "encoder-decoder"
-        if self.score_cap is not None and (self.positions == "alibi" or self.has_relative_bias or not one_stack):
-            yield N_(
-                "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "
-                "it out",
-                value=self.score_cap,
-            )
         if self.relative_bias and (self.architecture != "encoder-only" or self.positions != "learned"):
             yield N_("relative_bias=True: only an encoder alone has it, with positions='learned'; leave it out")
         summed = self.embedding_projection != "tokens"

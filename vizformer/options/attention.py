@@ -13,12 +13,10 @@ AttentionBias = Literal["same", "all", "qkv", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(CommonOptions):
-    """softmax(cap(q k^T * scale) + position bias + mask) v, in every head.
+    """softmax(q k^T * scale + position bias + mask) v, in every head.
 
     Attributes:
         attention_scale: what the dot products of queries and keys are multiplied by; None: 1 / sqrt(d_head). T5 has 1.
-        score_cap: the scores are bent by cap * tanh(score / cap) before the mask is added, so that none is beyond it
-            (Gemma 2); None: they are not.
         sliding_window: how many keys a query of self-attention sees, the latest ones, itself included (Child et al.
             2019, "Sparse Transformers"; Jiang et al. 2023, "Mistral 7B", section 2); an encoder's sees as many to either
             side, itself included in both (Beltagy et al. 2020, "Longformer"); None: all but the future.
@@ -31,16 +29,10 @@ class AttentionOptions(CommonOptions):
     """
 
     attention_scale: Positive | None = None
-    score_cap: Positive | None = None
     sliding_window: Count | None = None
     sliding_layers: Layers | None = None
     qk_norm: bool = False
     attention_bias: AttentionBias = "same"
-
-    @property
-    def plain_scores(self) -> bool:
-        """Whether the content's scores are q k^T / sqrt(d_head), as in the paper, and nothing is done to them."""
-        return self.attention_scale is None and self.score_cap is None
 
     @property
     def windowed_layers(self) -> frozenset[int]:
@@ -62,18 +54,13 @@ class AttentionOptions(CommonOptions):
     def scores_formula(self, product: str) -> str:
         """What becomes of a product of queries and keys before anything is added to it; LaTeX."""
         if self.attention_scale is None:
-            scores = rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}"
-        else:  # a factor of 1 needs no mention
-            scores = product if self.attention_scale == 1 else rf"{self.attention_scale:.4g}\,{product}"
-        cap = self.score_cap
-        return scores if cap is None else rf"{cap:g} \tanh\tfrac{{{scores}}}{{{cap:g}}}"
+            return rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}"
+        return product if self.attention_scale == 1 else rf"{self.attention_scale:.4g}\,{product}"
 
     def sentences(self) -> Iterator[Message]:
         """What is done in a head beside the usual, one sentence each."""
         if self.qk_norm:
             yield N_("Each query and each key is brought to a standard size before they are compared.")
-        if self.score_cap is not None:
-            yield N_("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{self.score_cap:g}")
         if self.kv_heads != self.n_heads:
             yield N_(
                 "{kv_heads} key/value heads serve them: {group} query heads share one.",
@@ -122,8 +109,6 @@ class AttentionOptions(CommonOptions):
             yield N_("queries and keys are normalised")
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
-        if self.score_cap is not None:
-            yield N_("scores are bent by a soft cap, {cap} · tanh(score / {cap})", cap=f"{self.score_cap:g}")
 
     def _window(self, window: int) -> Message:
         layers = ranges(sorted(self.windowed_layers))

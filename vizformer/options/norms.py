@@ -8,14 +8,13 @@ from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
 from vizformer.options.kinds import Fraction
 
-NormOrder = Literal["post", "pre", "sandwich", "none"]
+NormOrder = Literal["post", "pre", "none"]
 Norm = Literal["layer_norm", "rms_norm"]
 Residual = Literal["sequential", "none"]
 
 NORM_PLACES: dict[str, Message] = {
     "post": N_("after the sum"),
     "pre": N_("before the sublayer"),
-    "sandwich": N_("before and after the sublayer"),
     "none": N_("none in the layers"),
 }
 
@@ -26,11 +25,9 @@ class NormOptions(CommonOptions):
 
     Attributes:
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020);
-            "sandwich" is x + norm'(f(norm(x))), with two norms for every sublayer (Ding et al.
-            2021, "CogView"; Gemma 2, GLM-4); "none" is x + f(x), as toy models have it (Elhage et al. 2021, "A Mathematical
-            Framework for Transformer Circuits").
+            "none" is x + f(x), as toy models have it (Elhage et al. 2021, "A Mathematical Framework for Transformer
+            Circuits").
         norm: "layer_norm" (Ba, Kiros & Hinton 2016) or "rms_norm" (Zhang & Sennrich 2019).
-        norm_offset: the scale of every RMSNorm is 1 + weight (Gemma): weights near 0 then change little.
         residual: "sequential", or "none": what a sublayer brings takes the place of x.
         final_norm: one more norm after the last layer of each stack.
         norm_eps: added to the variance (or mean square) inside the norm's root.
@@ -38,19 +35,10 @@ class NormOptions(CommonOptions):
 
     norm_order: NormOrder = "post"
     norm: Norm = "layer_norm"
-    norm_offset: bool = False
     residual: Residual = "sequential"
     final_norm: bool = False
     norm_eps: Fraction = 1e-5
 
-    def rules(self) -> Iterator[Message]:
-        if self.norm_offset and self.norm != "rms_norm":
-            yield N_(
-                "norm_offset=True: this is an option of norm='rms_norm', with {norm!r} leave it out", norm=self.norm
-            )
-
     def details(self) -> Iterator[Message]:
-        if self.norm_offset:
-            yield N_("norms scale by 1 + weight")
         if self.residual == "none":
             yield N_("no residual connections: what a sublayer has found takes the place of what it has read")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from vizformer.messages import N_, Message, ranges
+from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import AboveOne, Count, Layers, Positive, are_layers
+from vizformer.options.kinds import AboveOne, Count, Positive
 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 Sinusoids = Literal["interleaved", "halves"]
@@ -27,10 +27,6 @@ class PositionOptions(CommonOptions):
         rope_theta: base of the wavelengths of "rope".
         rope_dims: how many numbers of a query or key "rope" turns, the first ones; the others stay as they are
             (GPT-NeoX); None: all.
-        rope_layers: the layers in which "rope" turns, counted from 0, in order; the others know no positions but through
-            what the turned ones write (Yang et al. 2025, "Rope to Nope and Back Again"); None: all.
-        rope_local_theta, rope_local_layers: in these layers, counted from 0, in order, "rope" turns by this base and is
-            never slowed down; both or neither (Gemma 3, whose layers with a sliding window turn faster than the others).
         rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
@@ -48,9 +44,6 @@ class PositionOptions(CommonOptions):
     sinusoids: Sinusoids = "interleaved"
     rope_theta: AboveOne = 10_000.0
     rope_dims: int | None = None
-    rope_layers: Layers | None = None
-    rope_local_theta: AboveOne | None = None
-    rope_local_layers: Layers | None = None
     rope_scaling: RopeScaling = "none"
     rope_factor: Positive = 1.0
     rope_low_turns: Positive = 1.0
@@ -64,19 +57,6 @@ class PositionOptions(CommonOptions):
     def turned_dims(self) -> int:
         """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
         return self.d_head if self.rope_dims is None else self.rope_dims
-
-    def turns(self, layer: int) -> bool:
-        """Whether the self-attention of this layer (of either stack) turns its queries and keys."""
-        return self.positions == "rope" and (self.rope_layers is None or layer in self.rope_layers)
-
-    def turns_locally(self, layer: int) -> bool:
-        """Whether it does so by rope_local_theta."""
-        return self.rope_local_layers is not None and layer in self.rope_local_layers
-
-    def theta(self, layer: int) -> float:
-        """The base by which it does so."""
-        local = self.rope_local_theta if self.turns_locally(layer) else None
-        return self.rope_theta if local is None else local
 
     @property
     def has_relative_bias(self) -> bool:
@@ -121,40 +101,10 @@ class PositionOptions(CommonOptions):
                 high=self.rope_high_turns,
                 low=self.rope_low_turns,
             )
-        alone = self.positions == "rope" and self.architecture != "encoder-decoder"
-        if self.rope_layers is not None:
-            if not alone:
-                yield N_("rope_layers: only one stack alone with positions='rope' has such layers, leave it out")
-            elif not are_layers(self.rope_layers, self.depth):
-                yield N_(
-                    "rope_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
-                    "turn, and take positions='none' where none does",
-                    value=str(list(self.rope_layers)),
-                    last=self.depth - 1,
-                )
-        if (self.rope_local_theta is None) is not (self.rope_local_layers is None):
-            yield N_("rope_local_theta and rope_local_layers belong together: give both or neither")
-        if self.rope_local_layers is not None:
-            if not alone:
-                yield N_("rope_local_layers: only one stack alone with positions='rope' has such layers, leave it out")
-            elif not are_layers(self.rope_local_layers, self.depth):
-                yield N_(
-                    "rope_local_layers={value}: must be numbers of layers in order, from 0 to {last}",
-                    value=str(list(self.rope_local_layers)),
-                    last=self.depth - 1,
-                )
 
     def details(self) -> Iterator[Message]:
         if self.rope_dims is not None:
             yield N_("the first {n} of a head's {d_head} numbers are turned", n=self.rope_dims, d_head=self.d_head)
-        if self.rope_layers is not None:
-            yield N_("only these layers know positions (layers: {layers})", layers=ranges(self.rope_layers))
-        if self.rope_local_layers is not None:
-            yield N_(
-                "rotary positions turn by another base, θ = {theta} (layers: {layers})",
-                theta=f"{self.theta(self.rope_local_layers[0]):,g}",
-                layers=ranges(self.rope_local_layers),
-            )
         if self.positions == "rope" and self.rope_scaling != "none":
             yield N_(
                 "rotary positions slowed down for longer texts ({kind}, factor {factor})",

@@ -13,7 +13,7 @@ Head = Literal["linear", "transform", "projection"]
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionOptions(CommonOptions):
-    """cap(row * scale W_U) + bias, after what the head has made of the row. Nothing here changes what is before it.
+    """(row * scale) W_U + bias, after what the head has made of the row. Nothing here changes what is before it.
 
     Attributes:
         tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
@@ -21,14 +21,12 @@ class PredictionOptions(CommonOptions):
             activation and a norm before it and a bias after it (BERT's masked-language-model head); "projection" has a
             matrix before it, which brings the row to embedding_dim (OPT of 350 million parameters).
         logit_scale: what the last row is multiplied by before the unembedding (T5: d_model^-0.5).
-        logit_cap: the logits are bent by cap * tanh(logit / cap) after everything else (Gemma 2); None: they are not.
         logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
     """
 
     tied_unembedding: bool = True
     head: Head = "linear"
     logit_scale: Positive = 1.0
-    logit_cap: Positive | None = None
     logit_bias: bool = False
 
     def rules(self) -> Iterator[Message]:
@@ -48,7 +46,5 @@ class PredictionOptions(CommonOptions):
             yield N_("a matrix brings the last row to {n} numbers before the unembedding", n=self.d_embedding)
         if self.logit_scale != 1:
             yield N_("the last row is multiplied by {scale} before the unembedding", scale=f"{self.logit_scale:.4g}")
-        if self.logit_cap is not None:
-            yield N_("logits are bent by a soft cap, {cap} · tanh(logit / {cap})", cap=f"{self.logit_cap:g}")
         if self.logit_bias:
             yield N_("logits have a bias for every token")

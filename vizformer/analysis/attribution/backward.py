@@ -20,12 +20,11 @@ from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
 from vizformer.explain.feedforward_rows import inner_numbers
-from vizformer.explain.norms import divisor, is_offset, normalise, through
+from vizformer.explain.norms import divisor, normalise, through
 from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.feedforward import FeedForward
-from vizformer.model.mixing import soft_cap
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
@@ -75,15 +74,12 @@ class Backward:
         for kind, __, before, after in reversed([one for one in sublayers(block) if one[0] in kinds]):
             x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
-            made = parts.sum(0) + bias
-            y = around.onto(x, through(made, around.output))
+            y = around.onto(x, parts.sum(0) + bias)
             self.set_by_hand(f"{at}.{after}", through(y, around.after))
             place = f"{at}.{kind}"
             if around.after is not None:
                 self.through(around.after, y, place)
             stream = self.g if around.adds else np.zeros_like(self.g)
-            if around.output is not None:
-                self.through(around.output, made, place)
             self.directions[place] = self.g
             self.squares += self.squared(stream, x) + self.squared(self.g, parts)
             self.sublayer(block, place, kind, parts, bias)
@@ -161,7 +157,7 @@ class Backward:
         square = (centred**2).mean(-1, keepdims=True)
         if isinstance(norm, nn.LayerNorm):
             self.add("norm_bias", place, self.g * float64(norm.bias))
-        g = self.g * (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)) / divisor(square, norm)
+        g = self.g * float64(norm.weight) / divisor(square, norm)
         self.g = g - g.mean(-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else g
 
     def set_by_hand(self, name: str, computed: Rows) -> None:
@@ -193,16 +189,13 @@ class LogitBackward(Backward):
         model, stack = self.checkpoint.model, predicting_stack(self.checkpoint)
         table = (model.embedding if model.unembedding is None else model.unembedding).weight
         bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
-        ratios = None if model.config.logit_cap is None else self.bent(model.config.logit_cap, float64(table), bias)
-        self.g = float64(table[token])[None] * model.config.logit_scale * (1.0 if ratios is None else ratios[token])
+        self.g = float64(table[token])[None] * model.config.logit_scale
         if against == "mean":
-            mean = mean_row(table) if ratios is None else ratios @ float64(table) / table.shape[0]
-            self.g = self.g - mean * model.config.logit_scale
+            self.g = self.g - mean_row(table) * model.config.logit_scale
         elif against is not None:
-            ratio = 1.0 if ratios is None else ratios[against]
-            self.g = self.g - float64(table[against]) * model.config.logit_scale * ratio
+            self.g = self.g - float64(table[against]) * model.config.logit_scale
         if bias is not None:
-            each = float64(bias) * (1.0 if ratios is None else ratios)
+            each = float64(bias)
             self.add("logit_bias", "prediction", float(each[token]) - reference(each, against))
         x = self.row(f"{stack}.final")
         if (head := model.prediction) is not None:
@@ -216,21 +209,13 @@ class LogitBackward(Backward):
         if (matrix := model.unembedding_projection) is not None:
             self.g = self.g @ float64(matrix.weight)
 
-    def bent(self, cap: float, table: ndarray, bias: Tensor | None) -> Float[ndarray, " vocab"]:
-        """By what the soft cap multiplies every logit, at the value that it has."""
-        model = self.checkpoint.model
-        x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.rows.start]
-        raw = table @ float64(model.compared(x)) + (0.0 if bias is None else float64(bias))
-        found: ndarray = np.divide(soft_cap(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
-        return found
-
 
 class HeadsBackward(LogitBackward):
     """The way back from one logit for what heads have written alone: networks whose sums nothing norms are passed by."""
 
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
         around = block.around(kind)
-        if kind == "feedforward" and around.output is None and around.after is None:
+        if kind == "feedforward" and around.after is None:
             return np.zeros((1, *self.g.shape)), np.zeros(self.g.shape[1])
         return super().written(block, at, kind)
 

@@ -16,13 +16,12 @@ from vizformer.checkpoints import AnyCheckpoint
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.block_rows import SublayerKind, block_stream, find_block, network_input, sublayers
 from vizformer.explain.feedforward_rows import feedforward_numbers
-from vizformer.explain.norms import is_offset, is_rms, normalise
+from vizformer.explain.norms import is_rms, normalise
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_
 from vizformer.model.input_check import row_at
-from vizformer.model.mixing import soft_cap
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 from vizformer.options.feedforward import ACTIVATION_NAMES
@@ -165,7 +164,7 @@ def _next_norm(checkpoint: AnyCheckpoint, stack: Stack, layer: int, of: Sublayer
 def _normed(x: Float[ndarray, " d"], norm: Norm, name: str) -> Vector:
     """(x - mean) / sqrt(var + eps) * gamma + beta, or x / sqrt(mean(x^2) + eps) * gamma."""
     mean = 0.0 if is_rms(norm) else float(x.mean())
-    square, gamma = float(((x - mean) ** 2).mean()), float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)
+    square, gamma = float(((x - mean) ** 2).mean()), float64(norm.weight)
     beta = None if isinstance(norm, torch.nn.RMSNorm) else float64(norm.bias)
     root = f"√({_n(square)} + {_eps(norm)})"
 
@@ -222,12 +221,9 @@ def _output(checkpoint: AnyCheckpoint, trace: Trace, row: int) -> BoxNumbers:
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
     weight, shift = float64(table[ids]), np.zeros(len(ids)) if bias is None else float64(bias[ids])
-    raw = weight @ x + shift
-    logits = stored(soft_cap(torch.from_numpy(raw), model.config.logit_cap).numpy(), kept.dtype)
+    logits = stored(weight @ x + shift, kept.dtype)
     total = float(kept.double().logsumexp(0))
     written = [_sum(x, weight[i], shift[i]) for i in range(len(ids))]
-    if (cap := model.config.logit_cap) is not None:
-        written = [f"{cap:g} tanh(({one}) / {cap:g})" for one in written]
     probabilities: ndarray = np.exp(logits - total)
     return BoxNumbers(
         (

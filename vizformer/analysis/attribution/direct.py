@@ -95,11 +95,6 @@ def what_is_frozen(checkpoint: AnyCheckpoint) -> Iterator[Message]:
             "This model normalises after every sublayer. The number by which each of these norms divides is held as "
             "it was, all along the way from the part to the logit."
         )
-    elif config.norm_order == "sandwich":
-        yield N_(
-            "This model normalises what every sublayer has found before it is added. The number by which each of "
-            "these norms divides is held as it was, and so is that of the last norm, where there is one."
-        )
     elif config.final_norm:
         yield N_("The number by which the last norm divides the row is held as it was.")
     elif config.head == "linear":
@@ -114,8 +109,6 @@ def what_is_frozen(checkpoint: AnyCheckpoint) -> Iterator[Message]:
             "The ratios by which the activation of the head changes its numbers, and what its norm divides by, are held "
             "as they were."
         )
-    if config.logit_cap is not None:
-        yield N_("The ratio by which the soft cap bends each logit is held as it was.")
     if config.architecture == "encoder-decoder":
         yield N_("What the encoder has made comes in through the heads of cross-attention.")
     if config.positions not in ("learned", "sinusoidal"):

@@ -133,7 +133,7 @@ def walkthrough(
         entering=_cells(entering),
         plain=total.shape == entering.shape
         and torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
-        angles=_dials(rope.angles(config, n, look.layer)) if config.turns(look.layer) else None,
+        angles=_dials(rope.angles(config, n)) if config.positions == "rope" else None,
         look=look,
         sublayers=_sublayers(checkpoint, trace, f"{stack}.{look.layer}", followed),
         layers=_rows(layers),
@@ -208,14 +208,11 @@ def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
 
 
 def _sublayers(checkpoint: AnyCheckpoint, trace: Trace, layer: str, row: int) -> Rows:
-    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x at the end of the layer.
-
-    Where the model normalises or scales what attention has found before it is added, it is that.
-    """
+    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x at the end of the layer."""
     at = find_site(checkpoint, trace, f"{layer}.self")
     record = trace[at.name].of_queries(row, row + 1)
     z = torch.cat([record.z(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
-    brought = at.around.brought(at.attention.W_O(z))
+    brought = at.attention.W_O(z)
     return _rows(
         [trace.residual(at.before)[row], brought, trace.residual(at.after)[row], trace.residual(f"{layer}.post")[row]]
     )

@@ -6,9 +6,8 @@ way from such a part to the query, or to the key, is linear (`attribution.direct
 
     q_i = sum over a of q_i^a        k_j = sum over b of k_j^b        score(i, j) = sum over a, b of scale q_i^a . k_j^b
 
-and the table over a and b sums to the score.  Norms of queries and keys are held like the others, rotations are linear; a
-soft cap bends the sum, and every cell of the table is then multiplied by what it makes of it, cap tanh(s / cap) / s.  What
-is added to the score for the distance (ALiBi, T5) stands beside the table.
+and the table over a and b sums to the score.  Norms of queries and keys are held like the others, rotations are linear.
+What is added to the score for the distance (ALiBi, T5) stands beside the table.
 
 These are shares of a sum, not effects: without a part, the divisors, and what later layers do, would change too.
 
@@ -31,7 +30,7 @@ from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block
-from vizformer.explain.norms import divisor, is_offset, is_rms
+from vizformer.explain.norms import divisor, is_rms
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.rope import turn
 from vizformer.explain.step import Proof
@@ -71,10 +70,9 @@ class ScoreSplit:
         queries, keys: the writers of the two rows, in the order of the data.
         table: share of each pair of them, [queries, keys].
         position: what is added for the distance, less its mean where that is taken off; 0 where nothing is.
-        bent: by what the soft cap has multiplied the score; 1 where there is none.
         proof: the table's sum and `position` against the model's own score.
-        asked, answered: q_i^a of each writer [queries, d_head], and k_j^b [keys, d_head], times what the soft cap makes of
-            the score and less the mean over keys, where that is taken off: table = scale asked answered^T.
+        asked, answered: q_i^a of each writer [queries, d_head], and k_j^b [keys, d_head], less the mean over keys,
+            where that is taken off: table = scale asked answered^T.
     """
 
     site: str
@@ -85,7 +83,6 @@ class ScoreSplit:
     keys: tuple[Writer, ...]
     table: Float[ndarray, "queries keys"]
     position: float
-    bent: float
     score: float
     proof: Proof
     asked: Float[ndarray, "queries d_head"]
@@ -128,11 +125,11 @@ def score_split(
     asked = _written(checkpoint, o, "query", query, known)
     answered = _written(checkpoint, o, "key", key, known)
     record, seen = o.record, [int(j) for j in np.flatnonzero(o.reasons == 0)]
-    scores, ratios = float64(record.scores(head)[query]), _bent(o)
+    scores = float64(record.scores(head)[query])
     added = np.zeros(o.n_k) if record.position_bias is None else float64(record.position_bias[head, query])
-    k, recorded, position = ratios[key] * answered.vectors, float(scores[key]), float(added[key])
+    k, recorded, position = answered.vectors, float(scores[key]), float(added[key])
     if against_mean and seen:
-        others = [ratios[j] * _written(checkpoint, o, "key", j, known).vectors for j in seen]
+        others = [_written(checkpoint, o, "key", j, known).vectors for j in seen]
         k = k - np.mean(others, axis=0)
         recorded, position = recorded - float(scores[seen].mean()), position - float(added[seen].mean())
     table = record.scale * asked.vectors @ k.T
@@ -140,12 +137,7 @@ def score_split(
     size = asked.size * answered.size * abs(record.scale)
     proof = Proof.compare(N_("the model's own score"), total, np.array([recorded]), terms=size, dtype=o.dtype)
     pair = (site, head, query, key, asked.writers, answered.writers)
-    return ScoreSplit(*pair, table, position, float(ratios[key]), recorded, proof, asked.vectors, k)
-
-
-def _bent(o: Operands) -> Float[ndarray, " n_k"]:
-    """By what the soft cap multiplies the score of each key, at the value that it has; 1 where there is none."""
-    return np.divide(o.capped, o.scores, out=np.ones_like(o.scores), where=o.scores != 0)
+    return ScoreSplit(*pair, table, position, recorded, proof, asked.vectors, k)
 
 
 def writer_tokens(
@@ -188,8 +180,7 @@ def writer_way(
     row = split.query if side == "query" else split.key
     way = _written(checkpoint, o, side, row, {}).directions[writer.place]  # [d_head, d_model]
     other = (split.answered if side == "query" else split.asked).sum(axis=0)
-    bent = 1.0 if side == "query" else split.bent  # (which is in `answered` already)
-    return way, other * o.record.scale * bent
+    return way, other * o.record.scale
 
 
 def value_writers(
@@ -293,7 +284,7 @@ def _onwards(
     if norm is not None:
         centred = projected if is_rms(norm) else projected - projected.mean()
         square = (centred**2).mean(keepdims=True)
-        scale = (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)) / divisor(square, norm)
+        scale = float64(norm.weight) / divisor(square, norm)
         matrix = (matrix if is_rms(norm) else matrix - 1.0 / len(projected)) * scale
         if isinstance(norm, nn.LayerNorm):
             constant = float64(norm.bias)

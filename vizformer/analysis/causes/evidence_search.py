@@ -265,7 +265,7 @@ class _AnswerSearch(_Search):
         split = score_split(self.checkpoint, self.trace, head.place, head.head or 0, head.row, key)
         writers, vectors = (split.queries, split.asked) if side == "query" else (split.keys, split.answered)
         at = next(i for i, one in enumerate(writers) if (one.place, one.head) == (writer.place, writer.head))
-        return vectors[at] / (split.bent if side == "key" else 1.0)
+        return vectors[at]
 
     def turned(self, head: Node, side: Side, key: int, portion: Ways | float) -> Patch:
         """The row of weights of a head whose query, or whose key, lacks a portion: the look alone is another one."""

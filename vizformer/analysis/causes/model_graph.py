@@ -111,7 +111,7 @@ class ModelGraph:
             before, network = (out, biases), at + n_heads + 2 * n_kv
             read = incoming(slice(at, network), *before)  # [b, readers, n, d_model]
             read = read if around.before is None else around.before(read)
-            call = run.self_attention(name, windowed=block.windowed, turned=block.turned, local=block.local)
+            call = run.self_attention(name, windowed=block.windowed)
             q, k, v = (
                 _own_part(linear, part)
                 for linear, part in zip(
@@ -129,7 +129,7 @@ class ModelGraph:
             at, around = network + 1, block.around("feedforward")
             y = incoming(slice(network, at), out, biases)[:, 0]
             y = y if around.before is None else around.before(y)
-            out.append(around.brought(block.feedforward(y, run, name)))
+            out.append(block.feedforward(y, run, name))
         x = incoming(slice(at, at + 1), out, biases)[:, 0, row]
         x = x if stack.final_norm is None else stack.final_norm(x)
         return model.logits(x), torch.stack(out, dim=1)

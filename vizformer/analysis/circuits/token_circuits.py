@@ -77,7 +77,7 @@ def qk_pairs(checkpoint: AnyCheckpoint, layer: int, head: int, count: int = 20, 
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows = embedding(checkpoint)[:MOST_TOKENS]
-    queries = _turned(checkpoint, layer, rows @ own.W_Q, distance)
+    queries = _turned(checkpoint, rows @ own.W_Q, distance)
     return _largest(queries * own.scale, (rows @ own.W_K).T, count)
 
 
@@ -102,7 +102,7 @@ def token_scores(
     row = embedding(checkpoint, slice(token_id(token, vocab), token + 1))
     parts = [slice(first, first + MOST_TOKENS) for first in range(0, vocab, MOST_TOKENS)]
     if circuit == "qk":
-        query = _turned(checkpoint, layer, row @ own.W_Q, distance) * own.scale
+        query = _turned(checkpoint, row @ own.W_Q, distance) * own.scale
         asked = own.W_K @ query[0]
         found = [embedding(checkpoint, part) @ asked for part in parts]
     else:
@@ -122,14 +122,12 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
     return np.asarray(found[np.argsort(-np.abs(found), kind="stable")])
 
 
-def _turned(
-    checkpoint: AnyCheckpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
-) -> Float[Tensor, "m d_head"]:
+def _turned(checkpoint: AnyCheckpoint, queries: Float[Tensor, "m d_head"], distance: int) -> Float[Tensor, "m d_head"]:
     """As they stand `distance` positions after their keys, or before them where it is below 0."""
     config = checkpoint.model.config
-    if not config.turns(layer) or not distance:
+    if config.positions != "rope" or not distance:
         return queries
-    frequencies = rope_frequencies(config, local=config.turns_locally(layer))
+    frequencies = rope_frequencies(config)
     turn = rotation(abs(distance) + 1, frequencies if distance > 0 else -frequencies)[abs(distance) :]
     return turn.turn(queries[None, :, None, :])[0, :, 0]
 

@@ -21,7 +21,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
-from vizformer.model.norms import Norm, OffsetRMSNorm
+from vizformer.model.norms import Norm
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,7 @@ def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -
 
 def folded(norm: Norm, matrix: Float[Tensor, "d_model k"]) -> Float[Tensor, "d_model k"]:
     """norm(x) W without the division and the bias, as one matrix: (I - 11^T / d) diag(weight) W, or without the mean."""
-    weight = norm.weight.detach().cpu().double()
-    if isinstance(norm, OffsetRMSNorm):
-        weight = 1.0 + weight
-    scaled = weight[:, None] * matrix
+    scaled = norm.weight.detach().cpu().double()[:, None] * matrix
     return scaled - scaled.mean(0, keepdim=True) if isinstance(norm, nn.LayerNorm) else scaled
 
 
@@ -93,9 +90,8 @@ def _normed(rows: Float[Tensor, "m k"], norm: Norm | None) -> Float[Tensor, "m k
     """norm of every row, but for the division and the bias."""
     if norm is None:
         return rows
-    weight = norm.weight.detach().cpu().double()
     centred = rows - rows.mean(1, keepdim=True) if isinstance(norm, nn.LayerNorm) else rows
-    return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
+    return centred * norm.weight.detach().cpu().double()
 
 
 def embedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[Tensor, "vocab d_model"]:
@@ -134,17 +130,10 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
             "This model normalises after every sum: what a head writes is scaled anew before the next layer reads it. "
             "Only where layer 0 looks is exact."
         )
-    else:
-        if config.norm_order == "sandwich":
-            yield N_(
-                "This model also normalises what a sublayer has found before it is added: what a head writes is "
-                "scaled, together with what the other heads write. That norm is left out."
-            )
-        if config.has_norms:
-            yield N_(
-                "The weight of every norm is folded into the matrices; its division, a positive number of each row, is "
-                "left out."
-            )
+    elif config.has_norms:
+        yield N_(
+            "The weight of every norm is folded into the matrices; its division, a positive number of each row, is left out."
+        )
     if config.residual == "none":
         yield N_(
             "This model has no residual connections: what a head writes reaches only the next sublayer, and goes "
@@ -160,8 +149,6 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_("Queries and keys go through a norm of their own here: their scores are right up to a factor.")
     if config.qkv_bias:
         yield N_("The biases of queries, keys and values are left out.")
-    if config.score_cap is not None or config.logit_cap is not None:
-        yield N_("The soft caps of scores and logits are left out: they bend large ones, and keep their order.")
     if config.head == "transform" and config.embedding_dim is not None:
         yield N_(
             "Before the logits stands one more layer here: its matrix is a part of this, the rest of it is left out."

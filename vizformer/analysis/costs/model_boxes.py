@@ -172,9 +172,6 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
         add(name, kind, module, *inputs)
         if kind == "attention":
             boxes.extend(_inside(config, stack, section, n))
-        if around.output is not None:
-            second = norm if getattr(block, f"{of}_output_norm", None) is None else f"{of}_output_norm"
-            add(f"{name}_output_norm", "norm", second)
         if around.after is not None and around.adds:
             add(f"{name}_norm", "add_norm", norm, wide, wide, skip=stream)
         elif around.after is not None:

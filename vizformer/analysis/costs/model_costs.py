@@ -53,9 +53,6 @@ def _parts(config: ModelConfig, depth: int) -> dict[str, int]:
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
-        rope_layers=None,
-        rope_local_layers=None,
-        rope_local_theta=None,
     )
     with without_memory():
         return parameter_count.parts(Transformer(shallow))

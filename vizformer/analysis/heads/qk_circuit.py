@@ -121,7 +121,7 @@ def bilinear(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int) -> B
     found, expected = float64(form) * record.scale, float64(record.content_scores(head))
     q, k = float64(record.q[head]), float64(record.k[record.kv_head(head)])
     terms = sizes(q, k.T) * record.scale
-    if checkpoint.model.config.turns(int(site.split(".")[1])):
+    if checkpoint.model.config.positions == "rope":
         found, expected, terms = (np.diagonal(scores) for scores in (found, expected, terms))
     anchor = N_("the scores of {place}, head {head}", place=in_words(site), head=head)
     return Bilinear(

@@ -135,7 +135,7 @@ def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) 
     """The sublayer's output is not recorded; the residual stream before and after it is."""
     recorded = trace.residual(at.after)[query]
     before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
-    bringing = through(stored(out, dtype), at.around.output)
+    bringing = stored(out, dtype)
     after = through(stored(at.around.onto(before, bringing), dtype), at.around.after)
     terms = added_sizes(at.around, before, bringing)
     return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)

@@ -18,7 +18,6 @@ POINTS = ("pre", "mid", "mid_self", "mid_cross", "post", "final")
 FIRST = {
     "post": r", \quad f = g(x), \quad x' = \mathrm{norm}(y)",
     "pre": r", \quad f = g(\mathrm{norm}(x))",
-    "sandwich": r", \quad f = \mathrm{norm}'(g(\mathrm{norm}(x)))",
     "none": r", \quad f = g(x)",
 }
 """What the first sum adds, by the order of the norms."""
@@ -69,8 +68,7 @@ def question(subject: Subject, place: Place | None = None) -> lesson.Choice | No
     values = {"row": place.row, "token": subject.trace.tokens[place.stack][place.row].text}
     lengths = {"first": f"{first:.1f}", "last": f"{last:.1f}"}
     right = "shrinks" if last < first / 2 else "grows" if last > 2 * first else "stays"
-    form = "output" if order == "sandwich" else order
-    return lab.choice("growth", ("shrinks", "stays", "grows"), right, subject, place, form=form, **values, **lengths)
+    return lab.choice("growth", ("shrinks", "stays", "grows"), right, subject, place, form=order, **values, **lengths)
 
 
 def _names(subject: Subject, found: BlockStream) -> list[str]:

@@ -112,7 +112,7 @@ def _formula(subject: Subject) -> None:
     q, k = record.q[view.head], record.k[record.kv_head(view.head)]
     first = float(record.scores(view.head)[0, 0])
     scale = rf"\frac{{Q K^\top}}{{\sqrt{{{config.d_head}}}}}" if config.attention_scale is None else r"c\, Q K^\top"
-    reads = r"\mathrm{norm}(X_l)" if config.norm_order in ("pre", "sandwich") else "X_l"
+    reads = r"\mathrm{norm}(X_l)" if config.norm_order == "pre" else "X_l"
     width, layers = config.kv_heads * config.d_head, config.n_decoder_layers
     lesson.formula(
         rf"\begin{{aligned}} Q_l &= {reads}\,W_Q^{{l}}, & K_l &= M\,W_K^{{l}} \\ S_l &= {scale}, & V_l &= M\,W_V^{{l}} "

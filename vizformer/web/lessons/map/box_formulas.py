@@ -36,15 +36,10 @@ def formula(box: Box, config: ModelConfig) -> str:
     if box.kind == "embedding" and config.scaled_embedding:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "add":
-        inner = r"\operatorname{norm}(x)" if config.norm_order in ("pre", "sandwich") else "x"
-        if config.norm_order == "sandwich":
-            return rf"x \leftarrow x + \operatorname{{norm}}(f({inner}))"
+        inner = r"\operatorname{norm}(x)" if config.norm_order == "pre" else "x"
         return rf"x \leftarrow x + f({inner})"
-    if box.kind == "unembedding" and (config.logit_scale != 1 or config.logit_cap is not None):
-        written = r"x\, W_U" if config.logit_scale == 1 else rf"{config.logit_scale:.4g}\; x\, W_U"
-        if (cap := config.logit_cap) is not None:
-            written = rf"{cap:g} \tanh\left(\tfrac{{1}}{{{cap:g}}}\, {written}\right)"
-        return rf"\text{{logits}} = {written}"
+    if box.kind == "unembedding" and config.logit_scale != 1:
+        return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
     if box.kind == "mask" and box.section == "encoder":
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ |i - j| \ge {config.sliding_window}, \ \text{{else}}\ 0"
     if box.kind == "mask" and (window := config.sliding_window) is not None:
@@ -58,8 +53,7 @@ def formula(box: Box, config: ModelConfig) -> str:
         return rf"\operatorname{{softmax}}\!\left({scores}\right) V_\text{{enc}}"
     if box.kind == "norm":
         if config.norm == "rms_norm":
-            scale = "(1 + w)" if config.norm_offset else "w"
-            return rf"\frac{{x}}{{\sqrt{{\operatorname{{mean}}(x^2) + \epsilon}}}} \odot {scale}"
+            return r"\frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} \odot w"
         return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
     if box.kind == "feedforward":
         return _feedforward(config)

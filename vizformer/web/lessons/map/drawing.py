@@ -205,20 +205,15 @@ def about(box: Box, config: ModelConfig) -> str:
         "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,
         "segments": config.n_segments,
         "turned": config.rope_dims,
-        "rotating": ranges(config.rope_layers or ()),
         "whom": lab.text(f"whom.{'before' if decoder else 'all'}"),
         "heads": counts.heads(config.n_heads),
         "window": f"{window:,}",
         "reach": f"{window - 1:,}",
         "windowed": ranges(sorted(config.windowed_layers)),
     }
-    scaled = config.scaled_embedding
-    further = {
-        "by_root": kind == "embedding" and scaled,
-        "some_rotate": kind == "rotation" and config.rope_layers is not None,
-    }
     said = [lab.text(f"boxes.{kind}.about", form=forms.get(kind), **values)]
-    said += [lab.text(f"further.{name}", **values) for name, holds in further.items() if holds]
+    if kind == "embedding" and config.scaled_embedding:
+        said.append(lab.text("by_root"))
     return " ".join([*said, *map(translate, config.sentences() if kind == "attention" else ())])
 
 

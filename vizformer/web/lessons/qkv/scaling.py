@@ -62,7 +62,7 @@ def draw(subject: Subject) -> None:
 @lab.asks("scale")
 def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
     kind = kind or kinds(subject.trace)[0]
-    if not subject.config.plain_scores or (asked := undivided(subject, kind)) is None:
+    if subject.config.attention_scale is not None or (asked := undivided(subject, kind)) is None:
         return None
     wrong = {"same": asked.divided, "share": asked.divided / asked.divisor, "even": asked.even}
     return lab.options(

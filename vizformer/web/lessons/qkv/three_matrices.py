@@ -58,7 +58,7 @@ def draw(subject: Subject) -> None:
     d_head, divides = record.q.shape[2], abs(record.scale - record.q.shape[2] ** -0.5) <= 1e-9
     scaled = f"/ math.sqrt({d_head})" if divides else f"* {record.scale!r}  # {d_head} ** -0.5 where scores are divided"
     lesson.formula(
-        scores_formula(subject.config, _layer()),
+        scores_formula(subject.config),
         live=rf"S_{{{i},{j}}} - S_{{{j},{i}}} = {S[i, j]:.4f} - ({S[j, i]:.4f}) = {S[i, j] - S[j, i]:.4f}",
         code=f"S = q @ k.T {scaled}\nlargest = (S - S.T).max()",
         given={"q": record.q[view.head], "k": record.k[record.kv_head(view.head)]},
@@ -114,7 +114,7 @@ def _picture(subject: Subject, way: str, scores: ndarray, found: Asymmetry) -> N
 
 def _product(subject: Subject) -> None:
     """The scores know only W_Q W_K^T, and its rank is at most d_head."""
-    config, form = subject.config, "turned" if subject.config.turns(_layer()) else "plain"
+    config, form = subject.config, "turned" if subject.config.positions == "rope" else "plain"
     found = bilinear(subject, attention_selector.site(), state.view().head)
     entries, thin = f"{config.d_model**2:,}", f"{2 * config.d_model * found.bound:,}"
     values = {"d": config.d_model, "entries": entries, "rank": found.rank, "bound": found.bound, "thin": thin}
@@ -128,17 +128,13 @@ def _product(subject: Subject) -> None:
     proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
 
 
-def _layer() -> int:
-    return int(attention_selector.site().split(".")[1])
-
-
-def scores_formula(config: ModelConfig, layer: int) -> str:
-    """The scores of a head of this layer over all pairs of rows, with the model's biases, rotation or factor; LaTeX."""
+def scores_formula(config: ModelConfig) -> str:
+    """The scores of a head over all pairs of rows, with the model's biases, rotation or factor; LaTeX."""
     b_Q, b_K = (" + b_Q", " + b_K") if config.qkv_bias else ("", "")
     own = config.attention_scale
     start, end = (r"\frac{", r"}{\sqrt{d_\mathrm{head}}}") if own is None else (r"c\,", "")
     last = "" if own is None else rf", \quad c = {own:g}"
-    if config.turns(layer):  # R(i)^T R(j) is one rotation, by the distance
+    if config.positions == "rope":  # R(i)^T R(j) is one rotation, by the distance
         lines = [rf"S_{{ij}} &= {start}(x_i W_Q{b_Q})\,R_{{j-i}}\,(x_j W_K{b_K})^\top{end}{last}"]
     else:
         lines = [rf"S &= {start}(X W_Q{b_Q})(X W_K{b_K})^\top{end}"]

@@ -61,7 +61,6 @@ def _layer(named: Mapping[str, str], config: ModelConfig, attentions: Sequence[B
     first, between, last = {
         "post": ("", both, both),
         "pre": (norm, both, add),
-        "sandwich": (norm, _("Norm, Add & Norm"), _("Norm & Add")),
         "none": ("", add, add),
     }[config.norm_order]
     lit = ("layer",) if shown else ()
