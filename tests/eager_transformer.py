@@ -63,8 +63,6 @@ class Eager:
         if self.config.head == "transform":
             dense = x @ self.weights["prediction.dense.weight"].T + self.weights["prediction.dense.bias"]
             x = self._norm("prediction.norm", self._activation(dense))
-        if self.config.head == "projection":
-            x = torch.stack([self.weights["unembedding_projection.weight"] @ row for row in x])
         x = x * self.config.logit_scale
         self.logits = x @ self.weights["embedding.weight" if self.config.tied_unembedding else "unembedding.weight"].T
         if self.config.logit_bias:
@@ -92,10 +90,8 @@ class Eager:
         for position, id in enumerate(ids.tolist()):
             row = self.weights["embedding.weight"][id]
             row = row * (math.sqrt(c.d_model) if c.scaled_embedding else 1.0)
-            if c.embedding_projection == "tokens":
-                row = self.weights["embedding_projection.weight"] @ row
             if c.positions in ("rope", "alibi", "relative", "none"):
-                place = torch.zeros(c.d_sum).double()
+                place = torch.zeros(c.d_model).double()
             elif c.positions == "learned":
                 place = self.weights[f"{own}position_embedding.weight"][position]
             else:
@@ -108,12 +104,7 @@ class Eager:
                 place = place + self.weights["segment_embedding.weight"][0]
             rows.append(row + place)
         x = torch.stack(rows)
-        if c.embedding_projection == "sum":
-            x = x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
-        x = self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
-        if c.embedding_dim is None or c.embedding_projection != "normed_sum":
-            return x
-        return x @ self.weights["embedding_projection.weight"].T + self.weights["embedding_projection.bias"]
+        return self._norm(f"{own}embedding_norm", x) if c.embedding_norm else x
 
     def _stack(self, name: str, x: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
         c = self.config

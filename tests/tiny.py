@@ -48,10 +48,6 @@ BERT: dict[str, Any] = dict(
     norm_eps=1e-12,
     mask_id=3,
 )
-ALBERT: dict[str, Any] = {**BERT, "embedding_dim": 6}
-OPT: dict[str, Any] = dict(  # of 350 million parameters
-    positions="learned", embedding_dim=6, embedding_projection="tokens", head="projection"
-)
 ALIBI: dict[str, Any] = dict(positions="alibi")
 T5: dict[str, Any] = dict(  # buckets small enough that a short sentence reaches the shared ones
     positions="relative",

@@ -87,12 +87,15 @@ _GONE: Mapping[str, Any] = {
     "rope_layers": None,
     "rope_local_theta": None,
     "rope_local_layers": None,
+    "embedding_dim": None,
+    "embedding_projection": "normed_sum",
 }
 # Values that went, of options that stay.
 _GONE_VALUES: Mapping[str, tuple[str, ...]] = {
     "rope_scaling": ("yarn", "longrope"),
     "residual": ("parallel",),
     "norm_order": ("output", "sandwich"),
+    "head": ("projection",),
 }
 
 

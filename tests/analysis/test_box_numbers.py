@@ -19,7 +19,6 @@ def test_every_box_of_every_kind_of_model_is_proved(name):
     checkpoint, trace, __ = traced(*VARIANTS[name])
     for stack, tokens in trace.tokens.items():
         kinds = [stack, "cross"] if stack == "decoder" and "encoder" in trace.tokens else [stack]
-        config = checkpoint.model.config
         for kind in kinds:
             for box in BOXES:
                 if box == "output" and stack != list(trace.tokens)[-1]:
@@ -31,9 +30,8 @@ def test_every_box_of_every_kind_of_model_is_proved(name):
                     for i, line in enumerate(one.written):
                         said = float(line.rpartition(" = ")[2].replace("−", "-"))
                         assert said == pytest.approx(one.values[one.first + i], abs=1e-4)
-                unusual = config.embedding_dim is not None
-                assert found.proof is not None or (box in ("embedding", "positions") and unusual), (kind, box)
-                assert found.proof is None or found.proof.holds, (kind, box, found.proof)
+                assert found.proof is not None, (kind, box)
+                assert found.proof.holds, (kind, box, found.proof)
 
 
 def test_the_numbers_are_the_models_own():

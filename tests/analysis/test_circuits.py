@@ -60,26 +60,6 @@ def without_biases(checkpoint):
     return checkpoint
 
 
-def test_narrow_tables_are_brought_to_the_width_of_the_layers():
-    checkpoint = tiny.checkpoint("encoder-only", **{**tiny.ALBERT, "positions": "none"})
-    model = checkpoint.model
-    rows = model.embedding.weight.double()
-    normed = (rows - rows.mean(1, keepdim=True)) * model.embedding_norm.weight
-    assert torch.allclose(embedding(checkpoint), normed @ model.embedding_projection.weight.double().T)
-    assert torch.allclose(unembedding(checkpoint), (rows @ model.prediction.dense.weight.double()).T)
-    assert len(qk_pairs(checkpoint, 0, 0, 5)) == len(ov_pairs(checkpoint, 0, 0, 5)) == 5
-    assert any("its matrix is a part of this" in str(note) for note in what_is_left_out(checkpoint))
-
-
-def test_a_narrow_table_of_tokens_is_projected_on_both_sides():
-    checkpoint = tiny.checkpoint("decoder-only", **{**tiny.OPT, "positions": "none"})
-    model = checkpoint.model
-    rows = model.embedding.weight.double()
-    assert torch.allclose(embedding(checkpoint), rows @ model.embedding_projection.weight.double().T)
-    assert torch.allclose(unembedding(checkpoint), (rows @ model.unembedding_projection.weight.double()).T)
-    assert len(qk_pairs(checkpoint, 0, 0, 5)) == len(ov_pairs(checkpoint, 0, 0, 5)) == 5
-
-
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("distance", [0, 1, 3])
 @pytest.mark.sample(4)

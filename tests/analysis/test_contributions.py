@@ -14,8 +14,6 @@ KINDS = [
     ("encoder-decoder", {}),
     ("decoder-only", tiny.LLAMA),
     ("encoder-only", tiny.BERT),
-    ("encoder-only", tiny.ALBERT),
-    ("decoder-only", tiny.OPT),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", tiny.SCALED),
     ("encoder-decoder", {"norm_order": "none"}),

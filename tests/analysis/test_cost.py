@@ -25,8 +25,6 @@ MODELS = {
     "LLaMA style": dict(architecture="decoder-only", **tiny.LLAMA),
     "shared heads in an encoder-decoder": dict(architecture="encoder-decoder", n_kv_heads=1, n_decoder_layers=3),
     "gated, with a transform": dict(architecture="decoder-only", feedforward="gated", head="transform", d_ff=40),
-    "narrow tables": dict(architecture="decoder-only", **tiny.ALBERT),
-    "narrow table of tokens": dict(architecture="decoder-only", **tiny.OPT),
 }
 SOURCE, STEPS = [3, 4, 5, 6, 7], 4
 

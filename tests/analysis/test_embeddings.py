@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.bundled import load
-from tests.tiny import OPT, checkpoint
+from tests.tiny import checkpoint
 from vizformer.analysis.vectors.embeddings import (
     average_cosine,
     directions,
@@ -101,16 +101,6 @@ def test_the_parts_of_the_input_add_up_to_it() -> None:
         x_0 = parts["E"][parts["ids"]] * parts["d_model"] ** 0.5 + parts["P"]  # type: ignore[index]
     assert torch.allclose(x_0, model.trace("我有一只猫。", target=".").residual("encoder.0.pre"), atol=1e-5)
     assert "P" not in input_parts(load("stories"), ids)
-
-
-def test_the_parts_of_a_narrow_table_are_projected_before_positions_are_added() -> None:
-    model = checkpoint("decoder-only", **OPT)
-    ids = [token.id for token in model.encode("我有一只猫。")]
-    parts = input_parts(model, ids)
-    x_0 = parts["E"][parts["ids"]] @ parts["W"] + parts["P"]  # type: ignore[index, operator]
-    assert torch.allclose(x_0, model.trace("我有一只猫。").residual("decoder.0.pre"), atol=1e-5)
-    lengths = (x_0 - parts["P"]).norm(dim=1)
-    assert np.allclose(norms(model, np.array(ids)).tokens, lengths.numpy(), rtol=1e-5)
 
 
 def test_rotary_positions_add_nothing() -> None:

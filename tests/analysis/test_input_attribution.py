@@ -18,8 +18,6 @@ MODELS = {
     "geglu": ("decoder-only", tiny.GEGLU),
     "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
     "bert": ("encoder-only", tiny.BERT),
-    "albert": ("encoder-only", tiny.ALBERT),
-    "opt-350m": ("decoder-only", tiny.OPT),
     "encoder": ("encoder-only", {"activation": "gelu"}),
 }
 

@@ -50,7 +50,6 @@ def test_the_gradient_is_a_product_of_steps(small: GRULanguageModel) -> None:
         ("encoder-decoder", {}),
         ("decoder-only", tiny.LLAMA),
         ("encoder-only", tiny.BERT),
-        ("encoder-only", tiny.ALBERT),
         ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
     ],
 )

@@ -23,8 +23,6 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", {"positions": "none"}),
     ("encoder-only", tiny.BERT),
-    ("encoder-only", {**tiny.ALBERT, "embedding_dim": 40}),
-    ("decoder-only", {**tiny.OPT, "embedding_dim": 40}),
 ]
 
 
@@ -45,8 +43,7 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     np.testing.assert_array_equal(found.entering, entering[:, :CELLS])
     ids = torch.tensor([token.id for token in tokens])
     scale = 48**0.5 if checkpoint.model.config.scaled_embedding else 1
-    table = checkpoint.model.token_rows(checkpoint.model.embedding.weight).detach()
-    # rows of some tokens and of all round apart where a matrix makes them wider, with some processors
+    table = checkpoint.model.embedding.weight.detach()
     np.testing.assert_allclose(found.embedded, scale * table[ids, :CELLS].numpy(), rtol=1e-6, atol=1e-6)
     total = found.embedded if found.added is None else found.embedded + found.added
     plain = not checkpoint.model.config.embedding_norm

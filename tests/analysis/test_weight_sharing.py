@@ -28,12 +28,6 @@ def test_a_tied_model_has_one_table_and_an_untied_one_two(architecture: str) -> 
     assert found.saved > apart.saved >= 0
 
 
-def test_a_table_narrower_than_the_layers_counts_with_its_own_width() -> None:
-    found = sharing(tiny.checkpoint("decoder-only", **tiny.OPT).model)
-    assert (found.tables, found.widths) == ((("decoder", "logits"),), (6,))
-    assert found.stored == found.rows[0] * 6
-
-
 def test_the_papers_base_model_saves_two_tables() -> None:
     found = paper_sharing()
     assert found.stored + found.others == 63_082_496

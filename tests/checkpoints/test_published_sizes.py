@@ -57,19 +57,6 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         ),
         125_239_296 - 2 * 768,  # rows of the position table that no position uses
     ),
-    "OPT-350M": (
-        dict(
-            model_type="opt",
-            vocab_size=50_272,
-            hidden_size=1024,
-            ffn_dim=4096,
-            num_hidden_layers=24,
-            num_attention_heads=16,
-            word_embed_proj_dim=512,
-            do_layer_norm_before=False,
-        ),
-        331_196_416 - 2 * 1024,
-    ),
     "Mistral-7B-v0.1": (
         dict(
             model_type="mistral",

@@ -21,9 +21,6 @@ REFUSED = {
     "mpnet": "relative_bias",
     "llama3": "rope_scaling",
     "linear": "rope_scaling",
-    "albert": "embedding_dim",
-    "opt-350m": "embedding_dim",
-    "projected-waves": "embedding_dim",
     "bart": "stack_inputs",
 }
 MORE = {

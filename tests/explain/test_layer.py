@@ -143,7 +143,6 @@ def test_from_the_last_row_to_the_prediction(variant: str) -> None:
         steps = output_steps(checkpoint, trace, position, count=4)
         *transform, logits, probabilities = steps
         head = ["dense", "activation", "norm"] if checkpoint.model.config.head == "transform" else []
-        head += ["projection"] if checkpoint.model.config.head == "projection" else []
         head += ["scaled"] if checkpoint.model.config.logit_scale != 1 else []
         assert [step.key for step in transform] == head
         best = eager.logits[position].topk(4)

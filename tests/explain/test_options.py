@@ -136,7 +136,6 @@ def test_operands_are_called_by_what_they_are() -> None:
     ("architecture", "options", "said"),
     [
         ("decoder-only", {}, "the last row of the stack"),
-        ("decoder-only", tiny.OPT, "the projected row"),
         ("decoder-only", tiny.SCALED, "the scaled row"),
         ("encoder-only", tiny.BERT, "the transformed row"),
     ],

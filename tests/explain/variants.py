@@ -51,19 +51,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         "encoder-only",
         {**tiny.BERT, "norm_order": "post", "relative_bias": True, "relative_buckets": 8, "relative_max_distance": 8},
     ),
-    "albert": ("encoder-only", {**tiny.ALBERT, "norm_order": "post"}),
-    "opt-350m": ("decoder-only", {**tiny.OPT, "norm_order": "post"}),
-    "projected-waves": (
-        "encoder-only",
-        {
-            **tiny.OPT,
-            "embedding_dim": 20,
-            "positions": "sinusoidal",
-            "norm_order": "pre",
-            "n_segments": 2,
-            "logit_scale": 0.5,
-        },
-    ),
     "marian": ("encoder-decoder", {**tiny.MARIAN, "norm_order": "post"}),
     "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),
 }

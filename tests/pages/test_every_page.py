@@ -32,7 +32,6 @@ MODELS = [
     "headless",
     "headless-t5",
     "short",
-    "narrow",
     "no-norms",
     "no-residual",
     "bare.pt",
@@ -45,7 +44,6 @@ def written(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     made.bert(root / "headless", model="BertModel")
     made.t5(root / "headless-t5", model="T5Model")
-    made.opt(root / "narrow", word_embed_proj_dim=6, do_layer_norm_before=False)
     made.bert(root / "filler")
     made.bert(root / "short-filler", max_position_embeddings=6)
     made.llama(root / "window", kind="Mistral", sliding_window=3)

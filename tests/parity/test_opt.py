@@ -10,8 +10,8 @@ pytest.importorskip("transformers")
 
 from tests import tiny
 from tests.checkpoints import folders
-from tests.parity.against_transformers import opened_and_same
-from vizformer.checkpoints import load, save
+from tests.parity.against_transformers import opened_and_same, theirs
+from vizformer.checkpoints import RecordedCheckpoint, load
 from vizformer.errors import CheckpointError
 
 LM = "OPTForCausalLM"
@@ -33,9 +33,6 @@ def test_opt(tmp_path: Path) -> None:
         dict(enable_bias=False, tie_word_embeddings=False),
         dict(do_layer_norm_before=False),
         dict(activation_function="gelu", _remove_final_layer_norm=True),
-        dict(word_embed_proj_dim=6, do_layer_norm_before=False),
-        dict(word_embed_proj_dim=6, tie_word_embeddings=False),
-        dict(word_embed_proj_dim=24, _remove_final_layer_norm=True),
     ],
     ids=str,
 )
@@ -44,33 +41,25 @@ def test_options(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.opt(tmp_path, **changes), LM)
 
 
-def test_a_projected_table_is_kept_in_our_own_format(tmp_path: Path) -> None:
-    opened = load(folders.opt(tmp_path / "theirs", word_embed_proj_dim=6, do_layer_norm_before=False))
-    save(opened, tmp_path / "ours", torch.float32)
-    again = load(tmp_path / "ours")
-    config = again.model.config
-    assert (config.embedding_dim, config.embedding_projection, config.head) == (6, "tokens", "projection")
-    assert again.key == opened.key
-    assert again.report.parameters == opened.report.parameters
-    tiny.assert_close(again.trace("The cats").logits, opened.trace("The cats").logits, 0.0)
-    with pytest.raises(CheckpointError, match="embedding_projection='tokens'"):
-        save(opened, tmp_path / "exported", layout="hugging-face")
+def test_a_table_narrower_than_the_layers_is_recorded(tmp_path: Path) -> None:
+    """As of the model of 350 million parameters."""
+    folder = folders.opt(tmp_path, word_embed_proj_dim=6, do_layer_norm_before=False)
+    opened, whole = load(folder), theirs(folder, LM)
+    assert isinstance(opened, RecordedCheckpoint)
+    assert "word_embed_proj_dim=6: supported is null / 16" in str(opened.report.assumptions[0])
+    trace = opened.trace("The cats")
+    ids = torch.tensor([[token.id for token in trace.tokens["decoder"]]])
+    with torch.no_grad():
+        out = whole(ids, output_attentions=True)
+    tiny.assert_close(trace.logits, out.logits[0])
+    for site, maps in zip(trace.sites, out.attentions, strict=True):
+        tiny.assert_close(torch.stack([torch.as_tensor(trace[site].pattern(head)) for head in range(4)]), maps[0])
 
 
 @pytest.mark.parametrize("width", [7, 2**40])
 def test_a_width_that_the_tables_do_not_have_is_refused(width: int, tmp_path: Path) -> None:
-    opened = load(folders.opt(tmp_path / "theirs", word_embed_proj_dim=6))
-    save(opened, tmp_path / "ours", torch.float32)
-    for name, change in (
-        ("theirs", lambda said: said.update(word_embed_proj_dim=width)),
-        ("ours", lambda said: said["model"].update(embedding_dim=width)),
-    ):
-        path = tmp_path / name / "config.json"
-        said = json.loads(path.read_text())
-        change(said)
-        path.write_text(json.dumps(said))
-        with pytest.raises(CheckpointError):
-            load(tmp_path / name)
+    with pytest.raises(CheckpointError):
+        load(folders.change(folders.opt(tmp_path, word_embed_proj_dim=6), word_embed_proj_dim=width))
 
 
 def test_names_of_the_first_files(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.mlm_head import mlm_head_steps, projection_step
+from vizformer.explain.mlm_head import mlm_head_steps
 from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, slowing
@@ -102,9 +102,6 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
     x = steps[-1].result if steps else x
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     transformed = bool(steps)
-    if model.unembedding_projection is not None:
-        steps.append(projection_step(model.unembedding_projection, x, position, rows[position]))
-        x = steps[-1].result
     if model.config.logit_scale != 1:
         given = {} if steps else {"x": rows[position]}
         steps.append(_scaled(x, model.config.logit_scale, position, given, trace.logits.dtype))
@@ -132,8 +129,6 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
         if model.config.logit_scale != 1
         else N_("the transformed row")
         if transformed
-        else N_("the projected row")
-        if steps
         else N_("the last row of the stack")
     )
     return [

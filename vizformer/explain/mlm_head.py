@@ -2,7 +2,7 @@
 
 from jaxtyping import Float
 from numpy import ndarray
-from torch import Tensor, nn
+from torch import Tensor
 
 from vizformer.explain import latex, norms
 from vizformer.explain.activations import activation_kind
@@ -71,34 +71,3 @@ def mlm_head_steps(
             inputs=norms.inputs(head.norm),
         ),
     ]
-
-
-def projection_step(matrix: nn.Linear, x: Float[ndarray, " d_model"], position: int, row: Tensor) -> Step:
-    """t = x W: from the width of the layers back to that of the table of embeddings.
-
-    `row` is x as the model has it.  The caller gives the step its proof: it leads to the logits.
-    """
-    weight = float64(matrix.weight).T
-    result = stored(x @ weight, matrix.weight.dtype)
-    return Step(
-        "projection",
-        N_("Project the row"),
-        N_(
-            "The table of embeddings has {n} numbers a row and the layers {d}: a matrix without a bias brings the row back to "
-            "the width of the table.",
-            n=weight.shape[1],
-            d=weight.shape[0],
-        ),
-        r"t_i = x_i W",
-        rf"t_{{{position},0}} = {latex.sum_of_products(x, weight[:, 0])} = {latex.number(result[0])}",
-        rf"t_{{{position}}}",
-        result,
-        "x = x @ W",
-        Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False),
-        operands=(
-            Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
-            Operand("W", N_("the head's matrix"), weight, ("features", "features")),
-        ),
-        contraction=Contraction(x[None], weight),
-        inputs={"x": row, "W": matrix.weight.detach().T},
-    )

@@ -17,11 +17,11 @@ class PredictionTransform(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.d_model, config.d_embedding)
+        self.dense = nn.Linear(config.d_model, config.d_model)
         self.activation = activation(config)
-        self.norm = norm(config, config.d_embedding)
+        self.norm = norm(config)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size))
 
-    def forward(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_embedding"]:
-        out: Tensor = self.norm(self.activation(self.dense(x)))  # [..., d_embedding]
+    def forward(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
+        out: Tensor = self.norm(self.activation(self.dense(x)))  # [..., d_model]
         return out

@@ -29,8 +29,7 @@ from vizformer.model.trace import Trace
 class Transformer(nn.Module):
     """Encoder-decoder, decoder-only or encoder-only, as the config says.
 
-    x_0 = embedding[ids] (* sqrt(d_model)) (then W) (+ positions) (+ segments) (then norm and W + b, or W + b and norm)
-    x = stack(x_0);  logits = x W_U, or (x W) W_U where the head is a projection
+    x_0 = embedding[ids] (* sqrt(d_model)) (+ positions) (+ segments) (then norm);  x = stack(x_0);  logits = x W_U
 
     Source: Vaswani et al. 2017, "Attention Is All You Need"; one table of embeddings serves both stacks (unless
     source_vocab_size gives the encoder its own) and, when tied, the logits (3.4).
@@ -43,25 +42,20 @@ class Transformer(nn.Module):
         self.rope_cos: Tensor
         self.rope_sin: Tensor
         self.alibi_slopes: Tensor
-        self.embedding = embedding_table(config.vocab_size, config.d_embedding)
+        self.embedding = embedding_table(config.vocab_size, config.d_model)
         self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
         if config.source_vocab_size is not None:
             self.source_embedding = embedding_table(config.source_vocab_size, config.d_model)
         if config.positions == "learned":
-            self.position_embedding = embedding_table(config.max_positions, config.d_sum)
+            self.position_embedding = embedding_table(config.max_positions, config.d_model)
         own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
         self.decoder_position_embedding = None
         if config.positions == "learned" and own:
             self.decoder_position_embedding = embedding_table(config.max_positions, config.d_model)
         if not self.embedding.weight.is_meta:
             self.materialise_buffers()
-        self.segment_embedding = embedding_table(config.n_segments, config.d_sum) if config.n_segments else None
-        normed = config.d_embedding if config.embedding_projection == "normed_sum" else config.d_model
-        self.embedding_norm = norm(config, normed) if config.embedding_norm else None
-        self.embedding_projection = None  # from narrower tables to the residual stream
-        if config.embedding_dim is not None:
-            with_bias = config.embedding_projection != "tokens"
-            self.embedding_projection = nn.Linear(config.embedding_dim, config.d_model, bias=with_bias)
+        self.segment_embedding = embedding_table(config.n_segments, config.d_model) if config.n_segments else None
+        self.embedding_norm = norm(config) if config.embedding_norm else None
         self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
         self.dropout = nn.Dropout(config.dropout)
         both = config.architecture == "encoder-decoder"
@@ -72,13 +66,9 @@ class Transformer(nn.Module):
             Stack(config, "decoder", config.n_decoder_layers, cross=both) if config.n_decoder_layers else None
         )
         self.prediction = PredictionTransform(config) if config.head == "transform" else None
-        self.unembedding_projection = None  # from the residual stream to narrower tables
-        if config.head == "projection":
-            self.unembedding_projection = nn.Linear(config.d_model, config.d_embedding, bias=False)
         self.unembedding = None
         if not config.tied_unembedding:
-            compared = config.d_model if config.head == "linear" else config.d_embedding
-            self.unembedding = nn.Linear(compared, config.vocab_size, bias=False)
+            self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
         if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `embedding_table`
             initialise(self, config, {self.token_table("encoder"), self.token_table("decoder")})
@@ -191,7 +181,7 @@ class Transformer(nn.Module):
 
     def place(
         self,
-        x: Float[Tensor, "b n d_embedding"],
+        x: Float[Tensor, "b n d_model"],
         first: int = 0,
         segments: Int[Tensor, "b n"] | None = None,
         *,
@@ -200,34 +190,21 @@ class Transformer(nn.Module):
         """What a stack reads, from rows of the table of embeddings (or others in their place); as in `embed`."""
         if (factor := self.config.embedding_factor) != 1:
             x = x * factor
-        x = self.token_rows(x)
         added = self.positions(first + x.shape[1], stack)
         if added is not None:
             x = x + added[first:].to(x.dtype)
         if self.segment_embedding is not None:
             given = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device) if segments is None else segments
             x = x + self.segment_embedding(given)
-        wider, projected = self.embedding_projection, self.config.embedding_projection
-        if wider is not None and projected == "sum":
-            x = wider(x)
         if self.decoder_embedding_norm is not None and stack == "decoder":
             x = self.decoder_embedding_norm(x)
         elif self.embedding_norm is not None:
             x = self.embedding_norm(x)
-        if wider is not None and projected == "normed_sum":
-            x = wider(x)
         out: Tensor = self.dropout(x)
         return out
 
-    def token_rows(self, rows: Float[Tensor, "*n d_embedding"]) -> Float[Tensor, "*n d_sum"]:
-        """Rows of the table of tokens as wide as what is added to them: rows W where tokens are projected by themselves."""
-        if self.embedding_projection is None or self.config.embedding_projection != "tokens":
-            return rows
-        wide: Tensor = self.embedding_projection(rows)
-        return wide
-
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
-        """x W_U, after the head's transform or projection where it has one; W_U is the transposed embedding where tied.
+        """x W_U, after the head's transform where it has one; W_U is the transposed embedding where tied.
 
         The row is multiplied by logit_scale before, and a bias of every token added after, where the model has them.
         """
@@ -235,12 +212,10 @@ class Transformer(nn.Module):
         bias = self.logit_bias if self.prediction is None else self.prediction.logit_bias
         return F.linear(self.compared(x), weight, bias)  # [..., vocab_size]
 
-    def compared(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d"]:
-        """The last rows as they are multiplied with W_U: through the head's transform or projection, and scaled."""
+    def compared(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
+        """The last rows as they are multiplied with W_U: through the head's transform, and scaled."""
         if self.prediction is not None:
             x = self.prediction(x)
-        if self.unembedding_projection is not None:
-            x = self.unembedding_projection(x)
         return x if self.config.logit_scale == 1 else x * self.config.logit_scale
 
     def forward_pass(
@@ -278,7 +253,7 @@ class Transformer(nn.Module):
         """The embeddings of the tokens that a stack reads, [its number of ids, d_model]; one model may have two."""
         return self.embedding if self.source_embedding is None or stack == "decoder" else self.source_embedding
 
-    def positions(self, n: int, stack: Literal["encoder", "decoder"] = "encoder") -> Float[Tensor, "n d_sum"] | None:
+    def positions(self, n: int, stack: Literal["encoder", "decoder"] = "encoder") -> Float[Tensor, "n d_model"] | None:
         """The vectors added at positions 0..n-1; None where nothing is added.  `stack` as in `embed`."""
         if self.decoder_position_embedding is not None and stack == "decoder":
             return self.decoder_position_embedding.weight[:n]

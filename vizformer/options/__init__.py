@@ -75,18 +75,8 @@ class Options(
             yield "stack_inputs"
 
     def _rules_between_stations(self) -> Iterator[Message]:
-        one_stack = self.architecture != "encoder-decoder"
         if self.relative_bias and (self.architecture != "encoder-only" or self.positions != "learned"):
             yield N_("relative_bias=True: only an encoder alone has it, with positions='learned'; leave it out")
-        summed = self.embedding_projection != "tokens"
-        if self.embedding_dim is not None and (
-            not one_stack or (summed and (not self.embedding_norm or self.positions == "sinusoidal"))
-        ):
-            yield N_(
-                "embedding_dim={value}: only one stack alone has it, with embedding_norm=True and without waves unless "
-                "embedding_projection='tokens'; leave it out",
-                value=self.embedding_dim,
-            )
 
 
 _KINDS = read_kinds(Options)

@@ -26,7 +26,6 @@ class CommonOptions:
         n_kv_heads: key/value heads, each shared by n_heads / n_kv_heads query heads (grouped-query attention, Ainslie
             et al. 2023; 1 is the multi-query attention of Shazeer 2019); None: every query head has its own.
         max_positions: the longest sequence, in tokens, that the model accepts.
-        embedding_dim: width of the table of token embeddings where it is not d_model; None: it is.
         bias: whether the linear layers of attention and feed-forward have biases.
         dropout: probability in training, of embeddings + positions and of every sublayer's output.
     """
@@ -41,7 +40,6 @@ class CommonOptions:
     head_dim: Count | None = None
     n_kv_heads: int | None = None
     max_positions: Count = 512
-    embedding_dim: Count | None = None
     bias: bool = True
     dropout: Probability = 0.1
 
@@ -69,11 +67,6 @@ class CommonOptions:
     def kv_heads(self) -> int:
         """Key/value heads: n_kv_heads, or as many as there are query heads."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
-
-    @property
-    def d_embedding(self) -> int:
-        """Width of the table of token embeddings: embedding_dim, or d_model."""
-        return self.d_model if self.embedding_dim is None else self.embedding_dim
 
     # What each station says of its own options ---------------------------------------------------------------
 

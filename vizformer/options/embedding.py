@@ -9,7 +9,6 @@ from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
 from vizformer.options.kinds import CountOrZero
 
-ProjectedRows = Literal["normed_sum", "sum", "tokens"]
 StackInputs = Literal["shared", "own"]
 
 
@@ -20,10 +19,6 @@ class EmbeddingOptions(CommonOptions):
     Attributes:
         n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
         embedding_norm: a norm after the sum of the embeddings (BERT).
-        embedding_projection: what is brought from embedding_dim to d_model, where that is another width: the "normed_sum" of
-            all tables, as narrow, with a bias (Lan et al. 2019, "ALBERT", section 3.1; small ELECTRA); their "sum" before
-            the norm, which is then over d_model (narrow DeBERTa); or the rows of the "tokens" alone, without a bias, before
-            the others, as wide as d_model, are added (Zhang et al. 2022, "OPT", the model of 350 million parameters).
         stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
             "own" (BART); that of the token embeddings is shared always.
         scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
@@ -31,7 +26,6 @@ class EmbeddingOptions(CommonOptions):
 
     n_segments: CountOrZero = 0
     embedding_norm: bool = False
-    embedding_projection: ProjectedRows = "normed_sum"
     stack_inputs: StackInputs = "shared"
     scaled_embedding: bool = False
 
@@ -39,11 +33,6 @@ class EmbeddingOptions(CommonOptions):
     def input_vocab_size(self) -> int:
         """Number of ids that a text may consist of: those of the encoder, where they are another vocabulary's."""
         return self.vocab_size if self.source_vocab_size is None else self.source_vocab_size
-
-    @property
-    def d_sum(self) -> int:
-        """Width of the rows of tokens, positions and segments when they are added."""
-        return self.d_model if self.embedding_projection == "tokens" else self.d_embedding
 
     @property
     def embedding_factor(self) -> float:
@@ -56,12 +45,6 @@ class EmbeddingOptions(CommonOptions):
                 "source_vocab_size={value}: there is one stack only, which reads vocab_size ids; leave it out",
                 value=self.source_vocab_size,
             )
-        if self.embedding_dim is None and self.embedding_projection != "normed_sum":
-            yield N_(
-                "{name}={value!r} without embedding_dim: give both, or leave it out",
-                name="embedding_projection",
-                value=self.embedding_projection,
-            )
         if self.stack_inputs == "own" and self.architecture != "encoder-decoder":
             yield N_("stack_inputs='own': there is one stack only, take 'shared'")
 
@@ -70,16 +53,3 @@ class EmbeddingOptions(CommonOptions):
             yield N_("embeddings are multiplied by √d_model")
         if self.stack_inputs == "own":
             yield N_("encoder and decoder have a position table and an embedding norm each")
-        if self.embedding_projection == "tokens":
-            yield N_(
-                "rows of the table of token embeddings have {n} numbers; a matrix brings them to the width of the layers "
-                "before positions are added",
-                n=self.d_embedding,
-            )
-        elif self.embedding_dim is not None:
-            yield N_(
-                "rows of the tables of embeddings have {n} numbers; a dense layer brings them to the width of the layers",
-                n=self.embedding_dim,
-            )
-        if self.embedding_projection == "sum":
-            yield N_("the norm of the embeddings comes after that layer")

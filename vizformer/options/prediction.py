@@ -8,7 +8,7 @@ from vizformer.messages import N_, Message
 from vizformer.options.common import CommonOptions
 from vizformer.options.kinds import Positive
 
-Head = Literal["linear", "transform", "projection"]
+Head = Literal["linear", "transform"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +18,7 @@ class PredictionOptions(CommonOptions):
     Attributes:
         tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
         head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
-            activation and a norm before it and a bias after it (BERT's masked-language-model head); "projection" has a
-            matrix before it, which brings the row to embedding_dim (OPT of 350 million parameters).
+            activation and a norm before it and a bias after it (BERT's masked-language-model head).
         logit_scale: what the last row is multiplied by before the unembedding (T5: d_model^-0.5).
         logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
     """
@@ -32,18 +31,8 @@ class PredictionOptions(CommonOptions):
     def rules(self) -> Iterator[Message]:
         if self.logit_bias and self.head == "transform":
             yield N_("logit_bias=True: head='transform' has one of its own, leave it out")
-        if self.head == "projection" and self.embedding_dim is None:
-            yield N_("{name}={value!r} without embedding_dim: give both, or leave it out", name="head", value=self.head)
-        if self.head == "linear" and self.tied_unembedding and self.embedding_dim is not None:
-            yield N_(
-                "embedding_dim={value}: the last row is not as wide as the rows of the table, take head='transform', "
-                "head='projection' or tied_unembedding=False",
-                value=self.embedding_dim,
-            )
 
     def details(self) -> Iterator[Message]:
-        if self.head == "projection":
-            yield N_("a matrix brings the last row to {n} numbers before the unembedding", n=self.d_embedding)
         if self.logit_scale != 1:
             yield N_("the last row is multiplied by {scale} before the unembedding", scale=f"{self.logit_scale:.4g}")
         if self.logit_bias:

@@ -115,7 +115,7 @@ class Backward:
         model, config = self.checkpoint.model, self.checkpoint.model.config
         tokens = self.trace.tokens[stack]
         ids = torch.tensor([token.id for token in tokens[self.rows]])
-        own = float64(model.token_rows(model.token_table(stack).weight[ids]))
+        own = float64(model.token_table(stack).weight[ids])
         summed: dict[Part, Rows] = {"token": own * config.embedding_factor}
         added = model.positions(self.rows.stop, stack)
         if added is not None:
@@ -125,31 +125,16 @@ class Backward:
             numbers = torch.zeros_like(ids) if segments is None else segments[0, self.rows].cpu()
             summed["segment"] = float64(model.segment_embedding.weight[numbers])
         x: Rows = np.sum(list(summed.values()), axis=0)
-        projection, projected = model.embedding_projection, config.embedding_projection
-        if projection is not None and projected == "sum":
-            x = x @ float64(projection.weight).T + bias_of(projection)
         norm = model.embedding_norm
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
-        entering: Rows = x if norm is None else normalise(x, norm)
-        if projection is not None and projected == "normed_sum":
-            self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
-            self.through_projection(projection)
-        else:
-            self.set_by_hand(f"{stack}.0.pre", entering)
+        self.set_by_hand(f"{stack}.0.pre", x if norm is None else normalise(x, norm))
         if norm is not None:
             self.through(norm, x, "embedding")
-        if projection is not None and projected == "sum":
-            self.through_projection(projection)
         self.directions["embedding"] = self.g
         for part, rows in reversed(summed.items()):
             self.squares += float(((self.g * rows) ** 2).sum())
             self.add(part, "embedding", self.g * rows)
-
-    def through_projection(self, projection: nn.Linear) -> None:
-        """Through the layer that makes narrow embeddings as wide as the stream: g . (W x + b) = g . b + (g W) . x."""
-        self.add("projection_bias", "embedding", self.g * bias_of(projection))
-        self.g = self.g @ float64(projection.weight)
 
     def through(self, norm: Norm, y: Rows, place: str) -> None:
         """Through a norm of the rows y, with what it divides them by held: g . norm(y) = g . beta + g' . y."""
@@ -206,8 +191,6 @@ class LogitBackward(Backward):
             self.g = self.g * ratio
             self.add("head_bias", "prediction", self.g * bias_of(head.dense))
             self.g = self.g @ float64(head.dense.weight)
-        if (matrix := model.unembedding_projection) is not None:
-            self.g = self.g @ float64(matrix.weight)
 
 
 class HeadsBackward(LogitBackward):

@@ -79,12 +79,10 @@ def _entering(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, b
     model, config = checkpoint.model, checkpoint.model.config
     own = model.token_table(stack).weight[trace.tokens[stack][row].id]
     table, factor = float64(own), config.embedding_factor
-    x = float64(model.token_rows(own * factor))
+    x = float64(own * factor)
     found = [Vector("table_row", table)]
-    if factor != 1 and len(x) == len(table):
+    if factor != 1:
         found.append(Vector("scaled", x, _each(x, lambda i: f"{_n(table[i])} × {_n(factor)}")))
-    elif len(x) != len(table):
-        found.append(Vector("projected", x))
     positions = model.positions(row + 1, stack)
     added = None if positions is None else float64(positions[row])
     if added is not None:
@@ -93,10 +91,6 @@ def _entering(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, row: int, b
         place = Vector("position", added, made)
         found = [place, found[-1]] if box == "positions" else [*found, place]
     entering = trace.residual(f"{stack}.0.pre")[row]
-    if len(x) != len(entering):
-        return BoxNumbers(
-            (*found, Vector("entering", float64(entering))), None
-        )  # (more is done before the first layer)
     parts = [x] if added is None else [x, added]
     segments = checkpoint.segments(trace.tokens[stack])
     if model.segment_embedding is not None and segments is not None:

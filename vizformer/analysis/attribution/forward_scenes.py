@@ -110,7 +110,7 @@ def walkthrough(
     followed = row_at(followed, n)
     model, config = checkpoint.model, checkpoint.model.config
     table = model.token_table(stack).weight
-    rows = model.token_rows(table[[token.id for token in tokens[:n]]])
+    rows = table[[token.id for token in tokens[:n]]]
     embedded = rows.float().cpu() * config.embedding_factor  # [n, d_model]
     positions = model.positions(n, stack)
     added = None if positions is None else positions.float().cpu()  # [n, d_model]
@@ -131,8 +131,7 @@ def walkthrough(
         embedded=_cells(embedded),
         added=None if added is None else _cells(added),
         entering=_cells(entering),
-        plain=total.shape == entering.shape
-        and torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
+        plain=torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
         angles=_dials(rope.angles(config, n)) if config.positions == "rope" else None,
         look=look,
         sublayers=_sublayers(checkpoint, trace, f"{stack}.{look.layer}", followed),

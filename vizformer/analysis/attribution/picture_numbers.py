@@ -135,7 +135,7 @@ def apart(maps: Float[ndarray, "heads n_q n_k"], count: int) -> list[int]:
 def _lane(checkpoint: AnyCheckpoint, trace: Trace, stack: Stack, layer: int, whole: tuple[Kind, int] | None) -> Lane:
     tokens, model = trace.tokens[stack], checkpoint.model
     n = _drawn(tokens)
-    rows = model.token_rows(model.token_table(stack).weight[[token.id for token in tokens[:n]]])
+    rows = model.token_table(stack).weight[[token.id for token in tokens[:n]]]
     positions = model.positions(n, stack)
     kinds: tuple[Kind, ...] = (stack, "cross") if stack == "decoder" and "encoder" in trace.tokens else (stack,)
     keys: dict[Kind, int] = {stack: n, "cross": _drawn(trace.tokens.get("encoder", ()))}

@@ -120,7 +120,7 @@ def placed(checkpoint: AnyCheckpoint, found: Walkthrough, stack: Stack) -> Place
     positions = model.positions(PLACES, stack)
     assert positions is not None  # found.added is not
     table = model.token_table(stack).weight
-    row: Tensor = model.token_rows(table[[found.tokens[found.followed].id]]).float()
+    row: Tensor = table[[found.tokens[found.followed].id]].float()
     rows = row * model.config.embedding_factor + positions.float()  # [PLACES, d_model]
     cosines = torch.cosine_similarity(rows[:1], rows, dim=1)
     return Placed(rows[:, :CELLS].cpu().numpy(), cosines.cpu().numpy())

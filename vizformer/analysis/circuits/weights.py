@@ -100,13 +100,8 @@ def embedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[T
     stack = predicting_kind(checkpoint)
     rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight[tokens]
     rows = rows.detach().cpu().double() * model.config.embedding_factor
-    projection, projected = model.embedding_projection, model.config.embedding_projection
-    matrix = None if projection is None else projection.weight.detach().cpu().double().T
     norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
-    if matrix is not None and projected != "normed_sum":
-        rows = rows @ matrix
-    rows = _normed(rows, norm)
-    return rows @ matrix if matrix is not None and projected == "normed_sum" else rows
+    return _normed(rows, norm)
 
 
 def unembedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[Tensor, "d_model vocab"]:
@@ -114,10 +109,6 @@ def unembedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float
     model = checkpoint.model
     weight = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     matrix = weight[tokens].detach().cpu().double().T * model.config.logit_scale
-    if model.prediction is not None and model.config.embedding_dim is not None:  # its matrix brings rows to that width
-        matrix = model.prediction.dense.weight.detach().cpu().double().T @ matrix
-    if model.unembedding_projection is not None:
-        matrix = model.unembedding_projection.weight.detach().cpu().double().T @ matrix
     norm = _stack(model, predicting_kind(checkpoint)).final_norm
     return matrix if norm is None else folded(norm, matrix)
 
@@ -149,11 +140,7 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_("Queries and keys go through a norm of their own here: their scores are right up to a factor.")
     if config.qkv_bias:
         yield N_("The biases of queries, keys and values are left out.")
-    if config.head == "transform" and config.embedding_dim is not None:
-        yield N_(
-            "Before the logits stands one more layer here: its matrix is a part of this, the rest of it is left out."
-        )
-    elif config.head == "transform":
+    if config.head == "transform":
         yield N_("Before the logits stands one more layer here, which is left out.")
     yield N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out.")
 

@@ -40,11 +40,7 @@ class Multiplications:
 def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
     """The encoder over n tokens: n_layers * (self-attention of n queries and n keys + feed-forward of n rows)."""
     attention = _times(attention_cost(config, n, n, projected=n), config.n_encoder_layers)
-    return (
-        attention
-        + _feedforwards(config, n, config.n_encoder_layers)
-        + _embedding(config, n if config.n_encoder_layers else 0)
-    )
+    return attention + _feedforwards(config, n, config.n_encoder_layers)
 
 
 def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, projected: int = 0) -> Multiplications:
@@ -63,7 +59,7 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
     if config.n_encoder_layers:
         layer += attention_cost(config, new, memory, projected=projected)
     layers = _times(layer, config.n_decoder_layers) + _feedforwards(config, new, config.n_decoder_layers)
-    return layers + _embedding(config, new) + _unembedding(config, 1)
+    return layers + _unembedding(config, 1)
 
 
 def forward_pass(config: ModelConfig, n: int) -> Multiplications:
@@ -170,16 +166,11 @@ def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplication
     return Multiplications(feedforward=rows * config.d_model * layers * config.d_ff * config.network_matrices)
 
 
-def _embedding(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_embedding * d_model where narrower rows of the tables are brought to d_model."""
-    return Multiplications(projections=rows * (config.embedding_dim or 0) * config.d_model)
-
-
 def _unembedding(config: ModelConfig, rows: int) -> Multiplications:
-    """rows * d_model * vocab_size; where the head has a matrix before it rows * d_embedding * (vocab_size + d_model)."""
+    """rows * d_model * vocab_size; where the head has a matrix before it rows * d_model * (vocab_size + d_model)."""
     if config.head == "linear":
         return Multiplications(unembedding=rows * config.d_model * config.vocab_size)
-    return Multiplications(unembedding=rows * config.d_embedding * (config.vocab_size + config.d_model))
+    return Multiplications(unembedding=rows * config.d_model * (config.vocab_size + config.d_model))
 
 
 def _times(cost: Multiplications, count: int) -> Multiplications:

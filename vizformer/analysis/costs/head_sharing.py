@@ -40,8 +40,6 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
             n_encoder_layers=0,
             n_decoder_layers=config.n_encoder_layers,
             head="linear",
-            embedding_dim=None,
-            embedding_projection="normed_sum",
         )
     held = cache_bytes(decoder, length, memory)
     return SharingCost(

@@ -23,7 +23,6 @@ Kind = Literal[
     "embedding",
     "positions",
     "segments",
-    "projection",
     "norm",
     "attention",
     "cross",
@@ -88,11 +87,11 @@ def architecture(model: Transformer, n: int, target: int = 0) -> tuple[Box, ...]
 
 
 def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: int, first: bool) -> list[Box]:
-    config, wide, narrow = model.config, (n, model.config.d_model), (n, model.config.d_sum)
+    config, wide = model.config, (n, model.config.d_model)
     boxes = [Box(key=f"{section}.tokens", kind="tokens", section=section, output=(n,))]
 
     def add(
-        name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False, output: Dims = narrow
+        name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False, output: Dims = wide
     ) -> None:
         boxes.append(
             Box(
@@ -110,11 +109,8 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     if model.source_embedding is not None and section == "encoder":
         add("embedding", "embedding", model.source_embedding, "source_embedding")
     else:
-        shared, rows = not first and model.source_embedding is None, (n, config.d_embedding)
-        add("embedding", "embedding", model.embedding, "embedding", shared=shared, output=rows)
-    wider, projected = model.embedding_projection, config.embedding_projection
-    if wider is not None and projected == "tokens":
-        add("projection", "projection", wider, "embedding_projection", output=wide)
+        shared = not first and model.source_embedding is None
+        add("embedding", "embedding", model.embedding, "embedding", shared=shared)
     if model.segment_embedding is not None:
         add("segments", "segments", model.segment_embedding, "segment_embedding", shared=not first)
     if config.positions == "sinusoidal":
@@ -123,17 +119,12 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     name = f"{decoders}position_embedding"
     if config.positions == "learned":
         add("positions", "positions", getattr(model, name), name, shared=not (first or decoders))
-    if wider is not None and projected == "sum":
-        narrow = wide  # what follows is as wide as the layers
-        add("projection", "projection", wider, "embedding_projection", output=wide)
     if model.embedding_norm is not None:
         path = f"{decoders}embedding_norm"
-        add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders), output=narrow)
-    if wider is not None and projected == "normed_sum":
-        add("projection", "projection", wider, "embedding_projection", output=wide)
+        add("embedding_norm", "norm", getattr(model, path), path, shared=not (first or decoders))
     boxes += _layer(config, stack, section, n, memory, boxes[-1].key)
     if stack.final_norm is not None:
-        add("final_norm", "norm", stack.final_norm, f"{section}.final_norm", output=wide)
+        add("final_norm", "norm", stack.final_norm, f"{section}.final_norm")
     return boxes
 
 
@@ -219,14 +210,13 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
 
 def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
     wide, scores = (n, config.d_model), (n, config.vocab_size)
-    compared = wide if config.head == "linear" else (n, config.d_embedding)
     table = model.embedding if model.unembedding is None else model.unembedding
     boxes = [
         Box(
             key="prediction.unembedding",
             kind="unembedding",
             section="prediction",
-            inputs=(compared,),
+            inputs=(wide,),
             output=scores,
             module="embedding" if model.unembedding is None else "unembedding",
             tensors=_tensors(table),
@@ -244,19 +234,17 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
             tensors=(("logit_bias", tuple(model.logit_bias.shape)),),
         )
         boxes.insert(1, bias)
-    before: tuple[tuple[Kind, str], ...] = (("transform", "prediction"), ("projection", "unembedding_projection"))
-    for kind, name in before:  # a head has one of them at most
-        if (module := getattr(model, name)) is not None:
-            box = Box(
-                key=f"prediction.{kind}",
-                kind=kind,
-                section="prediction",
-                inputs=(wide,),
-                output=compared,
-                module=name,
-                tensors=_tensors(module),
-            )
-            boxes.insert(0, box)
+    if model.prediction is not None:
+        box = Box(
+            key="prediction.transform",
+            kind="transform",
+            section="prediction",
+            inputs=(wide,),
+            output=wide,
+            module="prediction",
+            tensors=_tensors(model.prediction),
+        )
+        boxes.insert(0, box)
     return boxes
 
 

@@ -69,7 +69,7 @@ def _of_input(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> Iterator[t
         return
     side: Any = stack
     tokens = trace.tokens[stack]
-    rows = model.token_rows(model.token_table(side)(checkpoint.tensor(tokens)))[0].detach().double().cpu()
+    rows = model.token_table(side)(checkpoint.tensor(tokens))[0].detach().double().cpu()
     n, d = rows.shape
     root = math.sqrt(d)
     table = model.positions(n, side)

@@ -137,7 +137,7 @@ def input_rows(
     added = model.positions(len(ids))
     if added is None:
         raise ValueError(f"positions={model.config.positions!r} adds nothing to the input")
-    return model.token_rows(model.embedding(_row(model, ids)))[0].cpu().numpy(), added.cpu().numpy()
+    return model.embedding(_row(model, ids))[0].cpu().numpy(), added.cpu().numpy()
 
 
 @torch.inference_mode()

@@ -173,15 +173,15 @@ def norms(checkpoint: AnyCheckpoint, ids: Int[ndarray, " n"]) -> Norms:
     """
     model = checkpoint.model
     added = model.positions(len(ids))
-    rows = model.token_rows(table(checkpoint)[torch.as_tensor(ids)]).detach().cpu()
+    rows = table(checkpoint)[torch.as_tensor(ids)].detach().cpu()
     lengths = rows.double().norm(dim=1).numpy()  # [n]
     places = None if added is None else added.double().norm(dim=1).cpu().numpy()  # [n]
     return Norms(lengths, places, math.sqrt(model.config.d_model), model.config.scaled_embedding)
 
 
 def input_parts(checkpoint: AnyCheckpoint, ids: Sequence[int]) -> dict[str, Tensor | int]:
-    """What enters the first layer, x_0 = E[ids] (times sqrt(d_model)) (times W) + P, by name: E, ids, d_model, W where
-    the rows of tokens are projected by themselves, and P where rows are added for the positions 0..n-1 [n, d_model].
+    """What enters the first layer, x_0 = E[ids] (times sqrt(d_model)) + P, by name: E, ids, d_model, and P where rows are
+    added for the positions 0..n-1 [n, d_model].
     """
     model = checkpoint.model
     found: dict[str, Tensor | int] = {
@@ -189,8 +189,6 @@ def input_parts(checkpoint: AnyCheckpoint, ids: Sequence[int]) -> dict[str, Tens
         "ids": torch.tensor(list(ids)),
         "d_model": model.config.d_model,
     }
-    if model.embedding_projection is not None and model.config.embedding_projection == "tokens":
-        found["W"] = model.embedding_projection.weight.detach().T
     positions = model.positions(len(ids))
     return found if positions is None else found | {"P": positions.detach()}
 

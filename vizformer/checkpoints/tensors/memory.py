@@ -143,7 +143,7 @@ def need(report: Report, dtype: torch.dtype, device: torch.device = CPU) -> Need
         n = min(TOKENS, report.shape.max_positions)
         return Need(weights + report.buffers, recorded_bytes(report.shape, n, dtype), n)
     tables = [t.shape for t in report.tensors if t.fate == "used" and "embedding.weight" in t.becomes]
-    made = config.vocab_size * config.d_embedding - sum(math.prod(shape) for shape in tables)
+    made = config.vocab_size * config.d_model - sum(math.prod(shape) for shape in tables)
     weights += dtype.itemsize * max(0, made)  # a table that is made of smaller tensors
     n = min(TOKENS, config.max_positions)
     return Need(weights, forward_bytes(config, n, dtype), n)

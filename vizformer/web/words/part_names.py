@@ -23,7 +23,7 @@ def part_name(config: ModelConfig, part: str, place: str, head: int | None, toke
         "feedforward": _("layer {layer}, feed-forward", layer=layer),
         "attention_bias": _("layer {layer}, bias of attention", layer=layer),
         "feedforward_bias": _("layer {layer}, bias of feed-forward", layer=layer),
-        "projection_bias": _("bias of the layer after the embeddings"),
+        "projection_bias": _("bias of W_Q, W_K or W_V"),
         "head_bias": _("bias of the head's layer"),
         "logit_bias": _("bias of the token"),
         "norm_bias": _("bias of a norm"),

@@ -1,7 +1,6 @@
 """OPT: GPT-2's kind of decoder with ReLU; its position table begins two rows down.
 
-The model of 350 million parameters has its norms after the sublayers and none at the end, and a table of embeddings that
-is narrower than the layers, with a matrix on each side.
+The model of 350 million parameters, whose table of embeddings is narrower than the layers, is recorded.
 
 Source: Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models", and the weights published with it.
 """
@@ -27,7 +26,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     vocab_size, width = fields.size("vocab_size"), fields.size("hidden_size")
     pre_norm = fields.flag("do_layer_norm_before")
     fields.only("layer_norm_elementwise_affine", True)
-    narrow = fields.size("word_embed_proj_dim", width)
+    fields.only("word_embed_proj_dim", None, width)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
@@ -44,19 +43,13 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         activation=fields.choice("activation_function", ACTIVATIONS),
         bias=fields.flag("enable_bias"),
         tied_unembedding=tied or not has_head,
-        **({} if narrow == width else projected(narrow)),
         **fields.marks(vocab_size),
     ), has_head
 
 
-def projected(width: int) -> Options:
-    """A table of token embeddings of another width than that of the layers."""
-    return dict(embedding_dim=width, embedding_projection="tokens", head="projection")
-
-
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor; the first rows of the position table belong to no position."""
-    parts = tensors(
+    return tensors(
         config,
         SELF,
         "embed_tokens",
@@ -66,10 +59,6 @@ def weights(config: ModelConfig) -> list[Part]:
         skip=OFFSET,
         no_bias=[] if config.bias else [name for name in SELF if not name.endswith("norm")],
     )
-    if config.head == "projection":
-        parts.append(Part("project_in.weight", ("embedding_projection.weight",)))
-        parts.append(Part("project_out.weight", ("unembedding_projection.weight",)))
-    return parts
 
 
 FAMILIES: tuple[Family, ...] = (

@@ -8,7 +8,6 @@ _FORMULAS = {
     "embedding": r"x_i = E_{t_i}",
     "segments": r"x_i \leftarrow x_i + S_{s_i}",
     "positions": r"x_i \leftarrow x_i + P_i",
-    "projection": r"x \leftarrow x\,W + b",
     "mask": r"M_{ij} = -\infty \ \text{if}\ j > i, \ \text{else}\ 0",
     "rotation": r"q_i \leftarrow R_i\, q_i,\quad k_j \leftarrow R_j\, k_j",
     "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",

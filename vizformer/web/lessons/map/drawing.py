@@ -33,7 +33,6 @@ BOXES: dict[str, tuple[Entry, ...]] = {
     "tokens": (sitemap.TOKENS,),
     "embedding": (sitemap.TOKENS,),
     "segments": (sitemap.TOKENS,),
-    "projection": (sitemap.TOKENS,),
     "positions": (sitemap.POSITIONS,),
     "norm": _LAYER,
     "attention": (sitemap.QKV, sitemap.HEADS),
@@ -192,7 +191,6 @@ def about(box: Box, config: ModelConfig) -> str:
     kind, decoder, window = box.kind, box.section == "decoder", config.sliding_window or 1
     forms = {  # which of the wordings of a kind
         "tokens": "written" if decoder and config.architecture == "encoder-decoder" else "read",
-        "projection": "back" if box.section == "prediction" else "into",
         "positions": "learned" if config.positions == "learned" else "waves",
         "rotation": "whole" if config.rope_dims is None else "part",
         "mask": _mask(config),
@@ -201,7 +199,6 @@ def about(box: Box, config: ModelConfig) -> str:
         "d": config.d_model,
         "d_ff": config.d_ff,
         "d_head": config.d_head,
-        "d_table": config.d_embedding,
         "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,
         "segments": config.n_segments,
         "turned": config.rope_dims,

@@ -108,12 +108,11 @@ def _compared(found: Norms, scaled: bool) -> dict[str, str]:
 
 def _formula(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> None:
     """What enters the first layer, as this model computes it with the factor as it is switched."""
-    root, projected = math.sqrt(config.d_model), config.embedding_projection == "tokens"
+    root = math.sqrt(config.d_model)
     waves, added = config.positions == "sinusoidal", config.positions in ("sinusoidal", "learned")
     symbols = (
         (r"x_0 = \sqrt{d_\text{model}}\; " if scaled else "x_0 = ")
         + r"E_\text{id}"
-        + (r"\, W" if projected else "")
         + (r" + P_\text{pos}" if added else "")
         + (r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}" if waves else "")
     )
@@ -123,6 +122,6 @@ def _formula(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> N
     lesson.formula(
         rf"\begin{{gathered}} {symbols} \end{{gathered}}",  # one below the other: both fit a phone
         live=r",\quad ".join(live),
-        code=f"x_0 = E[ids]{factors}{' @ W' if projected else ''}{' + P' if added else ''}",
+        code=f"x_0 = E[ids]{factors}{' + P' if added else ''}",
         given=given,
     )

@@ -28,7 +28,7 @@ def draw(subject: Subject) -> None:
     token, config = subject.tokens[at], subject.config
     found = looked_up(subject.model, token.id)
     lesson.ask(question(subject))
-    rows, columns = lookup.around(token.id, config.input_vocab_size), lookup.head(config.d_embedding)
+    rows, columns = lookup.around(token.id, config.input_vocab_size), lookup.head(config.d_model)
     shown_rows, shown_columns = (tuple(i for i in places if i is not None) for places in (rows, columns))
     read = names(subject.model, shown_rows)
     st.html(matrix.style())
@@ -51,7 +51,7 @@ def draw(subject: Subject) -> None:
             row_names=read,
             chosen_row=token.id,
             caption=lab.text("table"),
-            shape=f"{config.input_vocab_size} × {config.d_embedding}",
+            shape=f"{config.input_vocab_size} × {config.d_model}",
         )
         + lookup.to_html(
             found.product[list(shown_columns)][None],
@@ -60,7 +60,7 @@ def draw(subject: Subject) -> None:
             row_names=[token.text],
             chosen_row=at,
             caption=lab.text("product"),
-            shape=f"1 × {config.d_embedding}",
+            shape=f"1 × {config.d_model}",
         )
     )
     if found.difference == 0:
@@ -79,7 +79,7 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("products")
 def question(subject: Subject) -> lesson.Number:
-    sizes = {"vocab_size": subject.config.input_vocab_size, "d_model": subject.config.d_embedding}
+    sizes = {"vocab_size": subject.config.input_vocab_size, "d_model": subject.config.d_model}
     products = looked_up(subject.model, subject.tokens[0].id).products
     wrong = {"copy": sizes["d_model"], "ones": sizes["vocab_size"], "none": 0}
     said = lab.asked("products", subject.model, wrong=wrong, **sizes)

@@ -24,7 +24,7 @@ def ways_to_cut(subject: Subject) -> dict[str, tuple[tuple[Piece, ...], int]]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    ways, d_model = ways_to_cut(subject), subject.config.d_embedding
+    ways, d_model = ways_to_cut(subject), subject.config.d_model
     own = "ids" if isinstance(subject.checkpoint.tokenizer_of("encoder"), IdTokenizer) else "own"
     names = [*lab.texts("scheme", SCHEMES).values(), lab.text(own, model=subject.title)]
     written = subject.text.encode()
