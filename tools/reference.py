@@ -96,7 +96,7 @@ RECORDED = {
     "generation": "yes, with the bytes of a cache; multiplications are not counted",
     "blanks": "yes",
     "lens": "the lens, and what each block, each head and each key of a head adds to a logit, by the calls after the last "
-    "block; evidence and gradients need weights by role",
+    "block; gradients by the input tokens; evidence and terms need weights by role",
     "what_if": "heads taken out, tokens replaced, patches and prompt sets measured; sublayers, estimates by a gradient and "
     "circuits need weights by role",
     "side_by_side": "heads, streams and answers; weights are not compared",

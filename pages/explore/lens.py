@@ -49,8 +49,9 @@ def pictures(subject: Subject) -> None:
     with picture:
         guarded()(draw_layers)(subject, asked)
     if not subject.checkpoint.is_own:
+        guarded()(draw_inputs)(subject, asked)
         show_info(
-            "Evidence and gradients need the role of every weight, which VizFormer knows only of models that it "
+            "Evidence and the terms of a logit need the role of every weight, which VizFormer knows only of models that it "
             "computes itself. Use a bundled model for these."
         )
         return

@@ -7,7 +7,7 @@ import torch
 from recipes.handmade_models import task_by_hand
 from tests import tiny
 from vizformer.analysis import input_attribution
-from vizformer.analysis.attribution.input_gradients import CLOSE, _baselines, _rows, forward
+from vizformer.analysis.attribution.input_gradients import CLOSE, starts
 from vizformer.errors import TraceError
 
 MODELS = {
@@ -32,7 +32,7 @@ def traced(name):
 def test_the_models_own_rows_give_its_own_logits(name):
     checkpoint, trace = traced(name)
     for position in range(len(trace.logits)):
-        found = forward(checkpoint, trace, _rows(checkpoint, trace), position)
+        found = checkpoint.logits_of(trace, starts(checkpoint, trace)[0], position)
         tiny.assert_close(found[0], trace.logits[position])
 
 
@@ -59,7 +59,7 @@ def test_gradient_times_input_is_the_slope_of_making_a_row_longer(name):
     checkpoint.model.double()
     trace = checkpoint.trace("我有一只猫。", target="a cat" if name == "bart" else None)
     found = input_attribution(checkpoint, trace, 1, 9, against=None)
-    rows, step = _rows(checkpoint, trace), 1e-5
+    rows, step = starts(checkpoint, trace)[0], 1e-5
     with torch.no_grad():
         for stack, each in rows.items():
             for i in range(each.shape[1]):
@@ -67,7 +67,7 @@ def test_gradient_times_input_is_the_slope_of_making_a_row_longer(name):
                 for sign in (1, -1):
                     longer = {name: one.clone() for name, one in rows.items()}
                     longer[stack][0, i] *= 1 + sign * step
-                    ends.append(float(forward(checkpoint, trace, longer, 1)[0, 9]))
+                    ends.append(float(checkpoint.logits_of(trace, longer, 1)[0, 9]))
                 slope = (ends[0] - ends[1]) / (2 * step)
                 assert found.gradient_x_input[stack][i] == pytest.approx(slope, abs=1e-6)
 
@@ -76,11 +76,11 @@ def test_the_integral_is_that_of_many_small_steps():
     checkpoint, trace = traced("llama")
     checkpoint.model.double()
     trace = checkpoint.trace("我有一只猫。")
-    rows, origin = _rows(checkpoint, trace)["decoder"], _baselines(checkpoint, trace)["decoder"]
+    rows, origin = (one["decoder"] for one in starts(checkpoint, trace))
     steps = 500
     share = (torch.arange(steps, dtype=torch.float64) + 0.5) / steps
     at = (origin + share[:, None, None] * (rows - origin)).requires_grad_()
-    values = forward(checkpoint, trace, {"decoder": at}, 1)[:, 9]
+    values = checkpoint.logits_of(trace, {"decoder": at}, 1)[:, 9]
     (gradients,) = torch.autograd.grad(values.sum(), at)  # no step's value depends on another's rows
     total = ((rows - origin) * gradients).sum(-1).mean(0)
     found = input_attribution(checkpoint, trace, 1, 9, against=None)

@@ -1,5 +1,6 @@
 """Attention with code of every kind: sinks, no scores, the last row of logits alone, two stacks; what needs more says so."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.recorded_code import named
+from vizformer.analysis import input_attribution
 from vizformer.web.catalogue import named_code
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.lens import inputs
 
 ATTENTION = "pages/explore/attention.py"
 HEAD = """from tests.checkpoints.recorded.test_wrap import Letters, words
@@ -79,3 +82,23 @@ def test_what_a_head_takes_from_each_key_stands_below_the_shares_of_heads(
         assert all(
             f'title="{key}: {share:+.4f}"'.replace("-", "−") in said(app) for key, share in enumerate(top.shares)
         )
+
+
+@pytest.mark.parametrize(("made", "text"), [("Last(), Letters()", "a cat sat"), ('made("t5"), words(61)', "w7 w8 w9")])
+def test_the_tokens_that_an_answer_depends_on_are_tinted_by_gradients(
+    open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, text: str
+) -> None:
+    monkeypatch.setattr(
+        inputs, "folded", lambda *_, **__: nullcontext(True)
+    )  # AppTest opens no box that is closed at first
+    file = tmp_path / "code_inputs.py"
+    file.write_text(f"{HEAD}def load():\n    return {made}\n", encoding="utf-8")
+    with named(monkeypatch, file):
+        app = open_app("pages/explore/lens.py", model="code/code_inputs", text=text, position=2)
+        assert not app.exception
+        assert not app.error, [one.value for one in app.error]
+        run = named_code.checkpoint(ModelRef.parse("code/code_inputs"))
+        trace = run.trace(text)
+        found = input_attribution(run, trace, 2, int(trace.logits[2].argmax()))
+        assert f"{found.value:.3f}".replace("-", "−") in said(app)
+        assert f"{found.baseline:.3f}".replace("-", "−") in said(app)

@@ -117,6 +117,26 @@ def test_shares_of_a_logit_are_those_by_hand(against):
     assert shares.error < 1e-5
 
 
+class Last(GPT):
+    """nanoGPT: its last row alone."""
+
+    def forward(self, given):
+        return super().forward(given)[:, [-1]]
+
+
+@pytest.mark.parametrize("position", [2, 6, -1])
+def test_a_model_that_hands_back_its_last_row_has_shares_and_a_lens_of_each(position):
+    trace, whole = vf.record(Last(), ids()), vf.record(GPT(), ids())
+    mine, theirs = (one.logit_shares(position, 11, "mean") for one in (trace, whole))
+    assert mine.values == pytest.approx(theirs.values, abs=1e-5)
+    assert mine.logit == pytest.approx(theirs.logit, abs=1e-5)
+    assert mine.error < 1e-5
+    heads, others = (one.head_shares(position, 11, "mean")["h.1.attn"] for one in (trace, whole))
+    assert heads == pytest.approx(others, abs=1e-5)
+    with pytest.raises(TraceError, match="choose 0 to 6"):
+        trace.logit_shares(7, 11)
+
+
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", TYPES)

@@ -162,6 +162,24 @@ class AnyCheckpoint(ABC):
             TraceError, GenerationError: as `generate`.
         """
 
+    @abstractmethod
+    def embeddings(self, trace: "Trace") -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """Of each stack the rows [1, n, d] of its tokens in the table of embeddings, and the table [vocab_size, d].
+
+        Raises:
+            TraceError: a table that is not found in somebody's own code.
+        """
+
+    @abstractmethod
+    def logits_of(self, trace: "Trace", rows: Mapping[str, torch.Tensor], position: int) -> torch.Tensor:
+        """The logits [b, vocab_size] of one position with other rows [b, n, d] in the place of `embeddings`.
+
+        Numbers set by hand in the trace are not part of it; gradients by the rows are known where PyTorch keeps them.
+
+        Raises:
+            TraceError: as `embeddings`.
+        """
+
     def generate(
         self, text: str, *, max_new: int = 100, sampling: "Sampling | None" = None, edit: "Edit | None" = None
     ) -> Generation:

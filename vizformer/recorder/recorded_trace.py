@@ -549,9 +549,12 @@ class RecordedTrace:
         """The shares, the direction of the answer, and the stack that they are of."""
         own, recorded, point, answer = self._last
         logits = self._of_item(recorded, recorded)
-        n, vocab = logits.shape
-        if len(own) != n or not -n <= position < n:
+        n, vocab = len(own), logits.shape[1]
+        alone = len(logits) == 1 < n  # it hands back its last row: in that place the calls read any other one
+        if not (alone or len(logits) == n) or not -n <= position < n:
             raise TraceError("There is no row {position}: choose 0 to {last}.", position=position, last=n - 1)
+        position %= n
+        at, here = (0, n - 1) if alone else (position, position)
         for one in (token, against if isinstance(against, int) else token):
             if not 0 <= one < vocab:
                 raise TraceError("There is no token {token}: choose 0 to {last}.", token=one, last=vocab - 1)
@@ -559,11 +562,13 @@ class RecordedTrace:
         streams = [self.rows(one)[position] for one in found]
 
         def asked(rows: Tensor) -> Tensor:
-            row = rows[position]
+            row = rows[at]
             return row[token] - (0.0 if against is None else row.mean() if against == "mean" else row[against])
 
         assert self.tail is not None
-        x = point.x.clone().requires_grad_()
+        x = point.x.clone()
+        self._rows(x, self._batch_of(point), self._n_of(point), point.name)[here] = own[position]
+        x.requires_grad_()
         with torch.enable_grad():
             made = self.tail.run_again(x, answer, Frozen(x))
             if made is None or not made.requires_grad:
@@ -574,14 +579,14 @@ class RecordedTrace:
             (gradient,) = torch.autograd.grad(value, x)
         gradient = self._rows(gradient, self._batch_of(point), self._n_of(point), point.name).double()
         beside = gradient.clone()
-        beside[position] = 0
+        beside[here] = 0
         if bool(beside.any()):
             raise TraceError("The calls after {name} mix rows: a logit is no sum over one.", name=point.name)
-        g = gradient[position]
+        g = gradient[here]
         written = [streams[0], *(b - a for a, b in pairwise(streams))]
         values = tuple(float(one.double() @ g) for one in written)
         constant = float(value.detach()) - float(own[position].double() @ g)
-        logit = float(asked(logits))
+        logit = float(asked(logits)) if here == position else float(value.detach())
         error = abs(sum(values) + constant - logit)
         return LogitShares(tuple(one.name for one in found), values, constant, logit, error), g, point.stack
 

@@ -26,13 +26,15 @@ from torch import Tensor
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.frames import frame
 from vizformer.checkpoints import AnyCheckpoint
+from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
+from vizformer.recorder.proof import EXACT
 
 POINTS = (16, 32, 64, 128)
 """Points of the integral: the next number is tried while the sum is off by more than CLOSE of the difference."""
 CLOSE = 0.01
-AT_ONCE = 4096  # tokens of one forward with its gradients
+AT_ONCE = 4096  # tokens of one forward of ours with its gradients; somebody's own code runs for one text at a time
 
 
 @dataclass(frozen=True)
@@ -83,20 +85,25 @@ def input_attribution(
     position, token = row_at(position, n), token_id(token, vocab)
     if against is not None and against != "mean":
         against = token_id(against, vocab)
-    rows, origin = _rows(checkpoint, trace), _baselines(checkpoint, trace)
+    rows, origin = starts(checkpoint, trace)
 
     def logit(given: dict[str, Tensor]) -> Float[Tensor, " b"]:
-        logits = forward(checkpoint, trace, given, position)  # [b, vocab]
+        logits = checkpoint.logits_of(trace, given, position)  # [b, vocab]
         other = 0.0 if against is None else logits.mean(-1) if against == "mean" else logits[:, against]
         return logits[:, token] - other
 
     value, gradient = _gradient(logit, rows)
+    own = trace.logits[position].double()
+    if trace.edit is None and not checkpoint.is_own and not _same(value[0], own, token, against, trace.logits.dtype):
+        raise TraceError(
+            "With its own embeddings put in by hand the model gives another logit: its gradients are not known."
+        )
     multiplied = {stack: (gradient[stack] * rows[stack])[0].sum(-1) for stack in rows}
     before = float(_gradient(logit, origin)[0][0])
     difference, points = float(value[0]) - before, POINTS[0]
     summed: dict[str, Tensor] = {}
     for points in POINTS:
-        summed = _integral(logit, rows, origin, points)
+        summed = _integral(logit, rows, origin, points, AT_ONCE if checkpoint.is_own else 1)
         if abs(difference - sum(float(each.sum()) for each in summed.values())) <= CLOSE * abs(difference):
             break
     return InputAttribution(
@@ -104,40 +111,13 @@ def input_attribution(
     )
 
 
-def forward(
-    checkpoint: AnyCheckpoint, trace: Trace, rows: dict[str, Float[Tensor, "b n d_model"]], position: int
-) -> Float[Tensor, "b vocab_size"]:
-    """The logits of one position for rows of the tables of embeddings, or others in their place, of every stack."""
-    model, memory = checkpoint.model, None
-    first = next(iter(rows))
-    ids = {stack: checkpoint.tensor(tokens).expand(len(rows[first]), -1) for stack, tokens in trace.tokens.items()}
-    segments = checkpoint.segments(trace.tokens[first])
-    segments = None if segments is None else segments.expand(len(rows[first]), -1)
-    x = rows[first]
-    if model.encoder is not None:
-        run = model.forward_pass("encoder", ids["encoder"])
-        x = memory = model.encoder(model.place(rows["encoder"], segments=segments, stack="encoder"), run)
-    if model.decoder is not None:
-        own = segments if memory is None else None
-        run = model.forward_pass("decoder", ids["decoder"], memory=memory)
-        x = model.decoder(model.place(rows["decoder"], segments=own, stack="decoder"), run)
-    return model.logits(x[:, position])
-
-
-def _rows(checkpoint: AnyCheckpoint, trace: Trace) -> dict[str, Float[Tensor, "1 n d_model"]]:
-    return {
-        stack: checkpoint.model.token_table(stack)(checkpoint.tensor(tokens)).detach().clone()  # type: ignore[arg-type]
-        for stack, tokens in trace.tokens.items()
-    }
-
-
-def _baselines(checkpoint: AnyCheckpoint, trace: Trace) -> dict[str, Float[Tensor, "1 n d_model"]]:
-    found = {}
-    for stack, tokens in trace.tokens.items():
-        table = checkpoint.model.token_table(stack).weight  # type: ignore[arg-type]
+def starts(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Of each stack the rows of its tokens in the table of embeddings, and the baseline, [1, n, d] both."""
+    rows, origin = {}, {}
+    for stack, (own, table) in checkpoint.embeddings(trace).items():
         mean = table.mean(0, dtype=torch.float64).to(table.dtype)
-        found[stack] = mean.expand(1, len(tokens), -1).clone()
-    return found
+        rows[stack], origin[stack] = own, mean.to(own).expand(1, own.shape[1], -1).clone()
+    return rows, origin
 
 
 def _gradient(
@@ -147,16 +127,22 @@ def _gradient(
     with torch.inference_mode(False), torch.enable_grad():
         given = {stack: each.detach().clone().requires_grad_() for stack, each in rows.items()}
         values = logit(given)
+        if not values.requires_grad:
+            raise TraceError("No gradient comes to the embeddings: the model's own code keeps none.")
         found = torch.autograd.grad(values.sum(), list(given.values()))
     return values.detach().double(), dict(zip(given, (one.double() for one in found), strict=True))
 
 
 def _integral(
-    logit: Callable[[dict[str, Tensor]], Tensor], rows: dict[str, Tensor], origin: dict[str, Tensor], points: int
+    logit: Callable[[dict[str, Tensor]], Tensor],
+    rows: dict[str, Tensor],
+    origin: dict[str, Tensor],
+    points: int,
+    tokens: int,
 ) -> dict[str, Float[Tensor, " n"]]:
-    """The integrated gradients by Gauss-Legendre with so many points."""
+    """The integrated gradients by Gauss-Legendre with so many points, at most `tokens` in a forward."""
     places, weights = np.polynomial.legendre.leggauss(points)  # on [-1, 1]
-    at_once = max(1, AT_ONCE // sum(each.shape[1] for each in rows.values()))
+    at_once = max(1, tokens // sum(each.shape[1] for each in rows.values()))
     mean = {stack: torch.zeros_like(each[0], dtype=torch.float64) for stack, each in rows.items()}
     for first in range(0, points, at_once):
         part = slice(first, first + at_once)
@@ -167,6 +153,12 @@ def _integral(
         for stack in rows:
             mean[stack] += (w * gradient[stack]).sum(0)
     return {stack: (mean[stack] * (rows[stack] - origin[stack])[0].double()).sum(-1) for stack in rows}
+
+
+def _same(value: Tensor, own: Tensor, token: int, against: Against, dtype: torch.dtype) -> bool:
+    other = 0.0 if against is None else own.mean() if against == "mean" else own[against]
+    bound = EXACT.get(dtype, 1e-4) * max(1.0, float(own.abs().max()))
+    return abs(float(value) - float(own[token] - other)) <= bound
 
 
 def _arrays(found: dict[str, Tensor]) -> dict[str, Float[ndarray, " n"]]:

@@ -165,7 +165,12 @@ def _recorded(
     """Logits by the calls that a module makes after its last block, point after point."""
     run = checkpoint.again(trace)
     for name in names:
-        yield run.logits_of(_recorded_rows(checkpoint, trace, name))[list(chosen)]
+        rows = _recorded_rows(checkpoint, trace, name)
+        logits = run.logits_of(rows)
+        if len(logits) == len(rows):
+            yield logits[list(chosen)]
+        else:  # its last row alone: each row is read in that place
+            yield torch.cat([run.logits_of(torch.cat([rows[:-1], rows[one][None]]))[-1:] for one in chosen])
 
 
 def _recorded_rows(checkpoint: AnyCheckpoint, trace: Trace, point: str) -> Float[Tensor, "n d_model"]:

@@ -124,6 +124,29 @@ class Checkpoint(AnyCheckpoint):
     def _steps(self, prompt: list[int], prefix: list[int], max_new: int, edit: Edit | None) -> Iterator[GenerationStep]:
         return stream(self.model, prompt, prefix, max_new=max_new, edit=edit)
 
+    def embeddings(self, trace: Trace) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        found = {}
+        for stack, tokens in trace.tokens.items():
+            table = self.model.token_table(stack)  # type: ignore[arg-type]
+            found[stack] = table(self.tensor(tokens)).detach().clone(), table.weight.detach()
+        return found
+
+    def logits_of(self, trace: Trace, rows: Mapping[str, torch.Tensor], position: int) -> torch.Tensor:
+        model, memory = self.model, None
+        first = next(iter(rows))
+        ids = {stack: self.tensor(tokens).expand(len(rows[first]), -1) for stack, tokens in trace.tokens.items()}
+        segments = self.segments(trace.tokens[first])
+        segments = None if segments is None else segments.expand(len(rows[first]), -1)
+        x = rows[first]
+        if model.encoder is not None:
+            run = model.forward_pass("encoder", ids["encoder"])
+            x = memory = model.encoder(model.place(rows["encoder"], segments=segments, stack="encoder"), run)
+        if model.decoder is not None:
+            own = segments if memory is None else None
+            run = model.forward_pass("decoder", ids["decoder"], memory=memory)
+            x = model.decoder(model.place(rows["decoder"], segments=own, stack="decoder"), run)
+        return model.logits(x[:, position])
+
     def segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
         """Which sentence a token belongs to, where the model has segments: a [SEP] in the text begins the next one."""
         config = self.model.config

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
 from vizformer.checkpoints.recorded.call import Run, answer_of, rows_of, usual_run
 from vizformer.checkpoints.recorded.edits import Places, as_recorded, edited
+from vizformer.checkpoints.recorded.embeddings import Embeddings
 from vizformer.checkpoints.recorded.reading import CachedModel, RecordedReading
 from vizformer.errors import OwnArithmeticError, TraceError, VizformerError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search_of, stream_of
@@ -267,6 +268,44 @@ class RecordedCheckpoint(AnyCheckpoint):
             cached = CachedModel(self.module, self.device, prompt)
         reading = RecordedReading(partial(self._full, prompt, edit), cached)
         return stream_of(reading, self.shape, start, max_new=max_new, **more)
+
+    def embeddings(self, trace: Trace) -> dict[str, tuple[Tensor, Tensor]]:
+        ids = [self.tensor(tokens) for tokens in trace.tokens.values()]
+        with torch.no_grad(), Embeddings(ids) as heard:
+            self._run(ids[0], ids[1] if len(ids) > 1 else None)
+        found = {}
+        for stack, tables in zip(trace.tokens, heard.tables, strict=True):
+            if len(tables) != 1:
+                raise TraceError(
+                    "{name} looks up its tokens in {n} known tables of embeddings: gradients need one.",
+                    name=self.name,
+                    n=len(tables),
+                )
+            ((table, rows),) = tables.values()
+            found[stack] = rows.detach().reshape(1, len(trace.tokens[stack]), -1).clone(), table.detach()
+        return found
+
+    def logits_of(self, trace: Trace, rows: Mapping[str, Tensor], position: int) -> Tensor:
+        n = len(next(reversed(trace.tokens.values())))
+        found = []
+        for item in range(len(next(iter(rows.values())))):
+            own = [each[item] for each in rows.values()]
+            logits, at = self._logits_by_rows(trace, own), position
+            if len(logits) != n:  # its last row alone: that of the text up to the position
+                own[-1], at = own[-1][: position % n + 1], -1
+                logits = self._logits_by_rows(trace, own)
+            found.append(logits[at])
+        return torch.stack(found)
+
+    def _logits_by_rows(self, trace: Trace, rows: Sequence[Tensor]) -> Tensor:
+        """The logits of as many tokens of each stack as it has rows [n, d]."""
+        ids = [self.tensor(tokens[: len(own)]) for tokens, own in zip(trace.tokens.values(), rows, strict=True)]
+        with Embeddings(ids, dict(enumerate(rows))):
+            found, _ = answer_of(self._run(ids[0], ids[1] if len(ids) > 1 else None))
+        made = None if found is None else rows_of(found)
+        if made is None:
+            raise TraceError("{name} hands back no logits.", name=self.name)
+        return made
 
     def _full(self, prompt: list[int] | None, edit: Edit | None, ids: Sequence[int]) -> Any:
         """One whole forward over a sequence."""

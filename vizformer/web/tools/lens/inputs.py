@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vizformer.components import tinted_text
 from vizformer.figures.tables import Table
 from vizformer.text import Token
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
@@ -31,7 +32,7 @@ def draw_inputs(subject: Subject, asked: Asked) -> None:
 def opened(subject: Subject, asked: Asked) -> None:
     """The texts of the stacks, tinted."""
     n = sum(map(len, subject.trace.tokens.values()))
-    parameters = sum(one.numel() for one in subject.checkpoint.model.parameters())
+    parameters = model_cache.n_parameters(subject.model)
     if n * parameters > WORK:
         show_info(
             "Gradients of {n:,} tokens of a model of {millions:,} million parameters take too long here. In Python: "
