@@ -7,7 +7,10 @@ from torch import nn
 from torch.testing import assert_close
 
 import vizformer as vf
+from tests.checkpoints.recorded.test_wrap import Letters
 from tests.recorder.hand_written import GPT, KINDS, Attention, Block, D, H, Separate, d, future, ids, split
+from vizformer.errors import TraceError
+from vizformer.model import Edit, Patch
 from vizformer.recorder import check
 
 
@@ -168,14 +171,68 @@ def test_attention_that_is_not_seen_is_named(attention, about):
     assert about in [str(said) for said in trace.escaped]
 
 
-@pytest.mark.parametrize(("attention", "pieces"), [(RowByRow, 8), (Halved, 2)])
-def test_queries_that_are_read_in_pieces_are_no_heads(attention, pieces):
-    trace = vf.record(GPT(attention), ids(2, 8))
-    whole = vf.record(GPT(KINDS["Flattened"]), ids(2, 8))["h.0.attn"]
-    runs = trace.runs("h.0.attn")
-    assert [one.n_heads for one in runs] == [H] * pieces
-    assert_close(torch.cat([one.maps() for one in runs], 1), whole.maps())
-    assert f"h.0.attn has {8 // pieces} queries for 8 tokens" in str(trace.escaped[0])
+class Placed(Attention):
+    """Each piece written where room was made, with the keys that it needs."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        room, blocked = torch.empty_like(q), future(x.shape[1])
+        for first in range(0, x.shape[1], 3):
+            rows = slice(first, first + 3)
+            end = min(first + 3, x.shape[1])
+            scores = q[:, :, rows] @ k[:, :, :end].mT * d**-0.5
+            room[:, :, rows] = scores.masked_fill(blocked[rows, :end], -torch.inf).softmax(-1) @ v[:, :, :end]
+        return self.out(room)
+
+
+class Local(Attention):
+    """Each piece reads the keys of its own neighbourhood."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        rows = [
+            (a @ b.mT * d**-0.5).softmax(-1) @ c
+            for a, b, c in zip(*(one.split(4, 2) for one in (q, k, v)), strict=True)
+        ]
+        return self.out(torch.cat(rows, 2))
+
+
+@pytest.mark.parametrize(("attention", "like"), [(RowByRow, "Flattened"), (Halved, "Flattened"), (Placed, "Separate")])
+def test_queries_that_are_read_in_pieces_are_one_attention(attention, like):
+    trace = vf.record(GPT(attention), ids(2, 8)).of_item(1)
+    found, whole = trace["h.0.attn"], vf.record(GPT(KINDS[like]), ids(2, 8)).of_item(1)["h.0.attn"]
+    assert (found.n_heads, found.n_q, found.n_k) == (H, 8, 8)
+    assert not trace.escaped
+    assert found.is_exact
+    assert_close(found.maps(), whole.maps())
+    assert_close(found.q * (d**-0.5 if like == "Flattened" else 1), whole.q)
+    assert_close(found.k, whole.k)
+    assert_close(found.v, whole.v)
+    assert_close(found.z(2), whole.z(2))
+    assert_close(found.record.pattern(1), whole.pattern(1))
+    if attention is not Placed:
+        assert_close(found.scores(3), whole.scores(3))
+    weights = next(step for step in trace.steps("h.0.attn", 1, 5) if step.group == "softmax")
+    assert_close(weights.result.x.flatten()[:6], whole.pattern(1)[5, :6], check_dtype=False)
+    assert check(GPT(attention), ids(2, 8)).said == ()
+    assert len(trace.as_trace().sites) == 2
+
+
+def test_a_score_that_no_piece_has_is_not_made_up():
+    with pytest.raises(TraceError, match="a score of every key"):
+        vf.record(GPT(Placed), ids(1, 8))["h.0.attn"].scores(0)
+
+
+def test_pieces_with_keys_of_their_own_are_named():
+    trace = vf.record(GPT(Local), ids(1, 8))
+    assert [one.n_k for one in trace.runs("h.0.attn")] == [4, 4]
+    assert str(trace.escaped[0]) == "h.0.attn has 4 queries for 8 tokens: they are not its tokens one by one"
+
+
+def test_nothing_is_set_by_hand_where_queries_are_read_in_pieces():
+    checkpoint = vf.wrap(GPT(Placed), Letters())
+    with pytest.raises(TraceError, match="in pieces"):
+        checkpoint.trace("a cat sat", edit=Edit(patches=(Patch("decoder.0.self.z", (2,), 0.0),)))
 
 
 def test_texts_are_counted_in_the_stream_where_what_goes_in_first_has_none():

@@ -121,6 +121,7 @@ class Call:
     options: dict[str, Any] = field(default_factory=dict)
     z: Tensor | None = None  # [batch and heads, n_q, d_value]
     group: "list[Call] | None" = None  # calls whose z are put side by side: the heads of one attention
+    pieces: "list[Call] | None" = None  # calls whose z are put below one another: the queries of one attention
     n_q: int = 0
     set_by_hand: bool = False  # z is what an edit made of it, no product of the map and the values
 

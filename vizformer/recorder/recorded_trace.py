@@ -182,16 +182,19 @@ class RecordedAttention:
             TraceError: no such head; a map that is no softmax of such scores (`form`).
         """
         self.check(head)
-        if len(self.steps) > 1:
-            raise TraceError("Scores are of one run: choose it by trace.runs({site!r}).", site=self.site)
         number, at = self._where[head]
-        form, product = self.forms[0][number], products_of(self.steps[0][number])
-        if form is None or product is None:
-            raise TraceError(
-                "The map at {site} is no softmax of scaled products alone: it has weights, but no scores.",
-                site=self.site,
-            )
-        return form.scores(product[at : at + 1], slice(at, at + 1))[0].to(self.steps[0][number].z)
+        rows = []
+        for step, forms in zip(self.steps, self.forms, strict=True):
+            form, product = forms[number], products_of(step[number])
+            if form is None or product is None:
+                raise TraceError(
+                    "The map at {site} is no softmax of scaled products alone: it has weights, but no scores.",
+                    site=self.site,
+                )
+            rows.append(form.scores(product[at : at + 1], slice(at, at + 1))[0].to(step[number].z))
+            if rows[-1].shape[-1] != self.n_k:
+                raise TraceError("Not every query at {site} has a score of every key.", site=self.site)
+        return torch.cat(rows)
 
     @cached_property
     def forms(self) -> tuple[tuple[Form | None, ...], ...]:
@@ -306,7 +309,9 @@ class RecordedTrace:
             seen |= set(side)
             site = _common(one.site for one in side)
             number = counts.get((call.forward, site), 0)
-            counts[call.forward, site] = number + 1
+            pieces = tuple(call.pieces or ())
+            if not pieces or call is pieces[-1]:
+                counts[call.forward, site] = number + 1
             found.append((site, number, side))
         return found
 

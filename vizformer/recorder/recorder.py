@@ -115,6 +115,7 @@ class Recorder(TorchFunctionMode):
         self._tags: Any = WeakIdKeyDictionary()
         self._z: Any = WeakIdKeyDictionary()
         self._queries: Any = WeakIdKeyDictionary()  # of z as its product made it the dimension of its queries
+        self._rooms: Any = WeakIdKeyDictionary()  # where the z of pieces of queries is written, with where each begins
         self._with_z: Any = WeakIdKeyDictionary()  # z with something added, as that of other keys
         self._sums: Any = WeakIdKeyDictionary()  # made of a sum of exponentials of scores
         self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
@@ -181,6 +182,7 @@ class Recorder(TorchFunctionMode):
         self._sums.clear()
         self._with_z.clear()
         self._queries.clear()
+        self._rooms.clear()
         self._copies.clear()
         self._versions.clear()
         self._between.clear()
@@ -369,6 +371,8 @@ class Recorder(TorchFunctionMode):
         of_exp = name == "sum" and any(one.normal == "exp" for one in nodes)
         if of_exp or (name == "logsumexp" and nodes) or (self._sums and any(x in self._sums for x in ins)):
             self._follow_sums(ins, made)
+        if name == "setitem" and isinstance(args[2], Tensor) and args[2] in self._z:
+            self._place(args[0], args[1], args[2])
         if any(x in self._z for x in ins):
             self._follow_z(name, ins, made)
         return out
@@ -478,16 +482,41 @@ class Recorder(TorchFunctionMode):
             self._with_z[made] = True
         if name in ("cat", "concat", "stack", "hstack", "concatenate") and len(calls) > 1 and all(calls):
             first = calls[0]
+            if self._are_pieces(first, ins[0], made):
+                self._join(calls)
+                return
             features = ins[0].shape[:-1] == made.shape[:-1] and len(first.heads()[0]) > 1  # parts of the same heads' z
-            if (
-                not features
-                and not self._are_pieces(first, ins[0], made)
-                and all(one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls)
+            if not features and all(
+                one.lead == first.lead and one.n_q == first.n_q and one.group is None for one in calls
             ):
                 for one in calls:
                     one.group = calls
         elif calls[0] is not None and len(calls) == 1 and (name in VIEWS or name == "dropout"):
             self._z[made] = calls[0]
+
+    def _place(self, room: Tensor, index: Any, z: Tensor) -> None:
+        """z is written where room was made for that of all queries: the last piece makes it whole."""
+        index = index if isinstance(index, tuple) else (index,)
+        cut = [at for at, one in enumerate(index) if one != slice(None)]
+        if len(cut) != 1 or not isinstance(one := index[cut[0]], slice) or self._queries.get(z) != cut[0]:
+            return
+        placed = self._rooms.setdefault(room, [])
+        placed.append((one.start or 0, self._z[z]))
+        placed.sort(key=lambda one: one[0])
+        ends = [start + call.n_q for start, call in placed]
+        if [start for start, _ in placed] == [0, *ends[:-1]] and ends[-1] == room.shape[cut[0]] and len(placed) > 1:
+            self._join([call for _, call in placed])
+
+    def _join(self, pieces: list[Call]) -> None:
+        """Takes pieces of queries for one attention, where they are all of its tokens' and read the same keys, or the first
+        of these."""
+        site, last, said = pieces[0].site, pieces[-1], self.escaped.get(("queries", pieces[0].site))
+        own = [one for one in self.calls if (one.site, one.forward) == (site, self.forward)]
+        whole = said is not None and sum(one.n_q for one in pieces) == said.values["n"]
+        if whole and own == pieces and all(_begins(one, last) for one in pieces):
+            for one in pieces:
+                one.pieces = pieces
+            del self.escaped["queries", site]
 
     def _are_pieces(self, call: Call, x: Tensor, made: Tensor) -> bool:
         """Whether z, x that of the first call, were put below one another: queries that are read in pieces are no heads."""
@@ -799,6 +828,19 @@ class Recorder(TorchFunctionMode):
         own, other = (product.of_a, product.of_b) if side == "a" else (product.of_b, product.of_a)
         rows = [c for c in product.of_out if c in own and c not in other]
         return own.index(rows[-1]) if rows else 0
+
+
+def _begins(one: Call, whole: Call) -> bool:
+    """Whether the keys and values of a call are the first ones of another, number for number."""
+
+    def begins(a: Operand | None, b: Operand | None) -> bool:
+        if a is None or b is None or a.labels != b.labels:
+            return False
+        x, y = a.part.tensor, b.part.tensor
+        dim = a.labels.index(a.row)
+        return x.dim() == y.dim() and x.shape[dim] <= y.shape[dim] and torch.equal(x, y.narrow(dim, 0, x.shape[dim]))
+
+    return one.lead == whole.lead and begins(one.k, whole.k) and begins(one.v, whole.v)
 
 
 def _leads(one: Node, node: Node) -> bool:

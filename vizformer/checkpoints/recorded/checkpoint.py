@@ -126,6 +126,9 @@ class RecordedCheckpoint(AnyCheckpoint):
         recorder.heard = left
         with torch.no_grad(), recorder:
             self._run(ids, target_ids, stopped)
+        apart = [call for call in recorder.calls if call.pieces and call.set_by_hand]
+        if apart:
+            raise TraceError("{site} reads its queries in pieces: nothing is set there by hand.", site=apart[0].site)
         return RecordedTrace(
             recorder.calls,
             recorder.points,
