@@ -193,15 +193,14 @@ class Eager:
         return None if bias is None else bias[own]
 
     def _turned(self, rows: Tensor) -> Tensor:
-        """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d)); d may be less than the whole row."""
-        n, d = len(rows), self.config.rope_dims or rows.shape[1]
-        rows, rest = rows[:, :d], rows[:, d:]
+        """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d))."""
+        n, d = rows.shape
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
         plain = [self.config.rope_theta ** (-2 * m / d) for m in range(d // 2)]
         frequency = torch.tensor([slowed(self.config, f) for f in plain], dtype=torch.float64)
         angle = torch.arange(n).double()[:, None] * frequency
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
-        return torch.cat([turned.real, turned.imag, rest], dim=-1)
+        return torch.cat([turned.real, turned.imag], dim=-1)
 
     def _place(self, site: str, head: int, n_q: int, n_k: int) -> Tensor:
         """What is added to the scores for the distance between query and key, cell by cell."""

@@ -52,9 +52,6 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(d_model=12, positions="rope"), ["d_head=3 is odd", "make d_model / n_heads even"]),
     (dict(head_dim=0), ["head_dim=0: must be at least 1"]),
     (dict(head_dim=5, positions="rope"), ["d_head=5 is odd"]),
-    (dict(rope_dims=3), ["rope_dims=3", "must be even and from 2 to d_head=4"]),
-    (dict(rope_dims=6), ["rope_dims=6", "must be even and from 2 to d_head=4"]),
-    (dict(rope_dims=0), ["rope_dims=0", "must be even and from 2"]),
     (dict(attention_bias="out"), ["attention_bias='out'", "choose one of 'same', 'all', 'qkv', 'none'"]),
     (dict(residual="serial"), ["residual='serial'", "choose one of 'sequential', 'none'"]),
     (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3'"]),
@@ -159,7 +156,6 @@ EDGES = [
     dict(pad_id=None, bos_id=28),
     dict(n_encoder_layers=0),
     dict(head_dim=6, n_heads=5),
-    dict(rope_dims=4),
 ]
 
 

@@ -41,7 +41,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "t5": ("encoder-decoder", tiny.T5_1),
     "qwen3": ("decoder-only", tiny.QWEN3),
     "geglu": ("decoder-only", tiny.GEGLU),
-    "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
+    "turned": ("decoder-only", tiny.ROPE),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),

@@ -67,10 +67,9 @@ GEGLU: dict[str, Any] = {
     "activation": "gelu_tanh",
 }
 SCALED: dict[str, Any] = {**LLAMA, "attention_scale": 0.2, "logit_scale": 0.4}
-PARTLY_TURNED: dict[str, Any] = dict(
+ROPE: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",
-    rope_dims=4,
     norm_order="pre",
     final_norm=True,
     activation="gelu",

@@ -85,6 +85,7 @@ _GONE: Mapping[str, Any] = {
     "logit_cap": None,
     "norm_offset": False,
     "rope_layers": None,
+    "rope_dims": None,
     "rope_local_theta": None,
     "rope_local_layers": None,
     "embedding_dim": None,

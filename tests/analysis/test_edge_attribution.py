@@ -30,7 +30,7 @@ KINDS_OF_MODEL = {
     "ALiBi": dict(architecture="decoder-only", **tiny.ALIBI, **PRE),
     "Qwen3": dict(architecture="decoder-only", **tiny.QWEN3),
     "scaled": dict(architecture="decoder-only", **tiny.SCALED),
-    "partly turned": dict(architecture="decoder-only", **tiny.PARTLY_TURNED),
+    "turned": dict(architecture="decoder-only", **tiny.ROPE),
 }
 IDS = [5, 6, 7, 8, 9]
 

@@ -16,7 +16,7 @@ MODELS = {
     "t5": ("encoder-decoder", {**tiny.T5_1, "activation": "gelu"}),
     "llama": ("decoder-only", tiny.LLAMA),
     "geglu": ("decoder-only", tiny.GEGLU),
-    "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
+    "turned": ("decoder-only", tiny.ROPE),
     "bert": ("encoder-only", tiny.BERT),
     "encoder": ("encoder-only", {"activation": "gelu"}),
 }

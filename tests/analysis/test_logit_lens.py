@@ -38,7 +38,7 @@ MODELS = {
     "llama": ("decoder-only", tiny.LLAMA),
     "geglu": ("decoder-only", tiny.GEGLU),
     "qwen": ("decoder-only", tiny.QWEN3),
-    "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
+    "turned": ("decoder-only", tiny.ROPE),
     "bert": ("encoder-only", tiny.BERT),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),

@@ -25,7 +25,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "T5": dict(architecture="encoder-decoder", **tiny.T5),
     "ALiBi": dict(architecture="decoder-only", **tiny.ALIBI),
     "window": dict(architecture="decoder-only", **{**tiny.GEGLU, "sliding_window": 2, "sliding_layers": (1,)}),
-    "partly turned": dict(architecture="decoder-only", **tiny.PARTLY_TURNED),
+    "turned": dict(architecture="decoder-only", **tiny.ROPE),
 }
 CLEAN, CORRUPTED, TARGET = [5, 6, 7, 8], [5, 9, 7, 4], [1, 7, 9]
 WHATS: tuple[What, ...] = ("stream", "heads", "heads_by_position", "patterns")

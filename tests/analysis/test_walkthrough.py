@@ -18,7 +18,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", tiny.BART),
     ("encoder-decoder", tiny.T5_1),
     ("decoder-only", tiny.LLAMA),
-    ("decoder-only", tiny.PARTLY_TURNED),
+    ("decoder-only", tiny.ROPE),
     ("decoder-only", tiny.SCALED),
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", {"positions": "none"}),

@@ -786,7 +786,6 @@ def test_a_model_like_none_of_theirs_stays(tmp_path: Path) -> None:
     [
         (tiny.QWEN3, "LLaMA, apart from qk_norm=True"),
         ({**tiny.LLAMA, "attention_bias": "qkv"}, "LLaMA, apart from attention_bias='qkv'"),
-        (tiny.PARTLY_TURNED, "rope_dims=4"),
         ({**tiny.LLAMA, "scaled_embedding": True}, "LLaMA, apart from scaled_embedding=True"),
     ],
     ids=str,

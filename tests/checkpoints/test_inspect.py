@@ -67,7 +67,6 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.QWEN3, ["queries and keys are normalised"]),
         ({**tiny.LLAMA, "attention_bias": "qkv"}, ["queries, keys and values have biases, the output has none"]),
         (tiny.GEGLU, ["embeddings are multiplied by √d_model"]),
-        (tiny.PARTLY_TURNED, ["the first 4 of a head's 8 numbers are turned"]),
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
         (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),

@@ -83,6 +83,15 @@ def test_transformer_lens_with_few_heads_of_keys_and_rotary_waves(tmp_path: Path
     tiny.assert_close(ours.trace(ids=IDS).logits, author(model))
 
 
+def test_rotary_waves_of_another_width_than_a_head_are_refused(tmp_path: Path) -> None:
+    weights = Grouped().state_dict()
+    angles = torch.outer(torch.arange(LONGEST), torch.cat([10_000.0 ** (-torch.arange(W) / W)] * 2))
+    for name in [name for name in weights if "rotary" in name]:
+        weights[name] = angles.sin() if name.endswith("sin") else angles.cos()
+    with pytest.raises(CheckpointError, match="do not turn the two halves of a head"):
+        load(saved(weights, tmp_path), activation="gelu")
+
+
 def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
     weights = conventions.Small().state_dict()
     twice = {**weights, "_orig_mod.transformer.ln_f.weight": torch.zeros(D)}

@@ -28,7 +28,7 @@ KINDS = {
     "t5": ("encoder-decoder", tiny.T5_1),
     "qwen3": ("decoder-only", tiny.QWEN3),
     "geglu": ("decoder-only", tiny.GEGLU),
-    "partly-turned": ("decoder-only", tiny.PARTLY_TURNED),
+    "turned": ("decoder-only", tiny.ROPE),
     "marian": ("encoder-decoder", tiny.MARIAN),
     "bart": ("encoder-decoder", tiny.BART),
     "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
@@ -91,7 +91,7 @@ def test_every_number_is_proved(kind, dtype):
 
 @pytest.mark.slow
 @EACH
-@pytest.mark.parametrize("kind", ["encoder-decoder", "bert", "llama", "t5", "partly-turned"])
+@pytest.mark.parametrize("kind", ["encoder-decoder", "bert", "llama", "t5", "turned"])
 @pytest.mark.sample(5)
 def test_a_wrong_number_is_caught(kind, dtype):
     """Each of these changes numbers by a few per cent of their size, far less than half precision can hide."""
@@ -121,7 +121,7 @@ def test_another_heads_matrices_are_caught(dtype):
 
 
 @EACH
-@pytest.mark.parametrize("kind", ["encoder-decoder", "bert", "llama", "t5", "partly-turned", "alibi"])
+@pytest.mark.parametrize("kind", ["encoder-decoder", "bert", "llama", "t5", "turned", "alibi"])
 @pytest.mark.sample(4)
 def test_the_code_computes_the_same(kind, dtype):
     """The lines on screen, run as one program in the model's own precision; they round more often than its kernels."""

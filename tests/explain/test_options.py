@@ -21,7 +21,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "qwen3": tiny.QWEN3,
     "no-positions": {**tiny.QWEN3, "positions": "none"},
     "geglu": tiny.GEGLU,
-    "partly-turned": tiny.PARTLY_TURNED,
+    "turned": tiny.ROPE,
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)
 
@@ -47,7 +47,7 @@ def red(found: dict[str, Step]) -> set[str]:
 @pytest.mark.parametrize("tensor", ["q", "k", "v"])
 def test_an_edit_is_marked_where_it_enters(name: str, tensor: str) -> None:
     """q and k are set after norm and rotation, v where it comes from its matrix."""
-    head = 3 if tensor == "q" or OPTIONS[name] is tiny.PARTLY_TURNED else 1  # key/value heads are shared, but there
+    head = 3 if tensor == "q" or OPTIONS[name] is tiny.ROPE else 1  # key/value heads are shared, but there
     where = (head, QUERY if tensor == "q" else 1, 0)
     checkpoint, trace = fresh(name, Edit((Cell(f"{SITE}.{tensor}", where, 3.0),)))
     found, whole = steps(checkpoint, trace), layer(checkpoint, trace)
@@ -81,18 +81,9 @@ def test_a_longer_query_is_no_longer_after_its_norm(name: str) -> None:
     assert r"\hat q_i" in step.formula
 
 
-def test_only_the_first_numbers_are_turned() -> None:
-    checkpoint, trace = fresh("partly-turned")
-    found = steps(checkpoint, trace)
-    for letter in "qk":
-        before, after = found[letter].result, found[f"{letter}_turned"].result
-        assert np.array_equal(before[..., 4:], after[..., 4:])
-        assert not np.allclose(before[..., :4], after[..., :4])
-        np.testing.assert_allclose(np.linalg.norm(before, axis=-1), np.linalg.norm(after, axis=-1))
-    assert "first 4 numbers" in str(found["q_turned"].text)
-    assert "other 4 numbers stay" in str(layer(checkpoint, trace)["self.turned"].text)
-    assert r"m \geq r" in found["q_turned"].formula
-    turns, (q, k) = angles(checkpoint.model.config, 9), np.random.default_rng(0).normal(size=(2, 8))
+def test_a_product_of_turned_rows_knows_the_distance_alone() -> None:
+    config = tiny.config("decoder-only", **tiny.ROPE)
+    turns, (q, k) = angles(config, 9), np.random.default_rng(0).normal(size=(2, 8))
     assert turn(q, turns[2]) @ turn(k, turns[5]) == pytest.approx(turn(q, turns[4]) @ turn(k, turns[7]))
     assert turn(q, turns[2]) @ turn(k, turns[5]) != pytest.approx(turn(q, turns[5]) @ turn(k, turns[2]))
 
@@ -149,12 +140,6 @@ def test_the_row_that_becomes_logits_is_called_by_what_was_done_to_it(
     )
     assert meanings(logits)[0] == said
     assert not any(step.proof.direct for step in before)
-
-
-def test_the_numbers_that_are_not_turned_are_counted() -> None:
-    found = steps(*fresh("partly-turned"))["q_turned"]
-    d_head, pairs = len(found.result), found.text.values["pairs"]
-    assert (found.text.values["turned"], found.text.values["rest"]) == (2 * pairs, d_head - 2 * pairs)
 
 
 def test_of_two_proofs_the_worse_one_is_shown() -> None:

@@ -13,11 +13,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "qwen2": {**tiny.LLAMA, "attention_bias": "qkv"},
     "qwen3": tiny.QWEN3,
     "geglu": tiny.GEGLU,
-    "partly turned": tiny.PARTLY_TURNED,
+    "turned": tiny.ROPE,
     "scaled": tiny.SCALED,
     "llama3": tiny.LLAMA3,
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
-    "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "attention_bias": "all"},
+    "mixed": {**tiny.QWEN3, "norm": "layer_norm", "attention_bias": "all"},
 }
 everywhere = pytest.mark.parametrize("name", OPTIONS)
 
@@ -48,7 +48,6 @@ def test_what_each_option_adds() -> None:
     assert count(bias=True) == count(bias=True, attention_bias="none") + 2 * (16 + 8 + 8 + 16)
     assert count(qk_norm=True) == plain + 2 * (4 + 4)
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
-    assert count(rope_dims=2) == plain
 
 
 def test_a_scale_may_be_a_whole_number() -> None:

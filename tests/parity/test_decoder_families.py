@@ -79,9 +79,9 @@ def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_neighbouring_numbers_go_apart_and_back() -> None:
-    """Two heads of five numbers, of which the first four are turned in pairs (0, 1) and (2, 3)."""
-    part = Part("q", ("q",), order=lambda: neighbours_apart(2, 5, 4))
-    stored = torch.arange(10.0)[:, None]
-    found = part.split(stored, {"q": (10, 1)})
-    assert found["q"][:, 0].tolist() == [0, 2, 1, 3, 4, 5, 7, 6, 8, 9]
+    """Two heads of four numbers, which are turned in pairs (0, 1) and (2, 3)."""
+    part = Part("q", ("q",), order=lambda: neighbours_apart(2, 4))
+    stored = torch.arange(8.0)[:, None]
+    found = part.split(stored, {"q": (8, 1)})
+    assert found["q"][:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
     assert torch.equal(part.join(found), stored)

@@ -56,15 +56,15 @@ def _attention(config: ModelConfig) -> list[str]:
 
     lines = []
     if config.positions == "rope":
-        d = config.turned_dims
+        d = config.d_head
         lines += [
             "",
             "def turned(x):  # each pair (m, m + d/2) by the angle position * theta^(-2m/d)",
             f"    pair = torch.arange(0, {d}, 2, dtype=torch.float64)",
             f"    angle = torch.arange(x.shape[1])[:, None] * {config.rope_theta!r} ** (-pair / {d})",
             "    cos, sin = angle.cos().float(), angle.sin().float()",
-            f"    a, b, rest = x[..., :{d // 2}], x[..., {d // 2}:{d}], x[..., {d}:]",
-            "    return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1)",
+            "    a, b = x.chunk(2, dim=-1)",
+            "    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)",
             "",
         ]
     lines += [

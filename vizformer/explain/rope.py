@@ -12,10 +12,10 @@ from vizformer.explain.arrays import stored
 def angles(config: ModelConfig, n: int) -> Float[ndarray, "n pairs"]:
     """pos * theta^(-2m/d), in radians: row pos, one column per pair (Su et al. 2021, section 3.2.2).
 
-    d is d_head, or as many of the first numbers as the model turns.  Models that were fitted to longer texts turn
+    d is d_head.  Models that were fitted to longer texts turn
     some pairs by less (`vizformer.model.positions.rope_frequencies`).
     """
-    d = config.turned_dims
+    d = config.d_head
     pair = np.arange(d // 2)
     frequency: ndarray = config.rope_theta ** (-2.0 * pair / d)
     slowed = slowing(config)
@@ -26,7 +26,7 @@ def slowing(config: ModelConfig) -> Float[ndarray, " pairs"] | None:
     """By what each pair's angle is divided for longer texts, 1 where it was left; None where none is."""
     if config.positions != "rope" or config.rope_scaling == "none":
         return None
-    frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
+    frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.d_head // 2) / config.d_head)
     if config.rope_scaling == "linear":
         return np.full_like(frequency, config.rope_factor)
     length = 2 * np.pi / frequency  # tokens in which a pair turns once
@@ -43,13 +43,12 @@ def turn(
     angle: Float[ndarray, "... pairs"],
     dtype: torch.dtype = torch.float32,
 ) -> Float[ndarray, "... d_head"]:
-    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise; what is behind stays.
+    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise.
 
     `dtype` is what the model computes in: in half precision it rounds cosines, products and sums.
     """
-    half = angle.shape[-1]
-    first, second, rest = np.split(x, [half, 2 * half], axis=-1)
+    first, second = np.split(x, 2, axis=-1)
     cos, sin = stored(np.cos(angle), dtype), stored(np.sin(angle), dtype)
     products = [stored(a * b, dtype) for a, b in ((first, cos), (second, sin), (first, sin), (second, cos))]
     turned = (stored(products[0] - products[1], dtype), stored(products[2] + products[3], dtype))
-    return np.concatenate([*turned, rest], axis=-1)
+    return np.concatenate(turned, axis=-1)

@@ -20,26 +20,12 @@ def rotation_steps(o: Operands) -> list[Step]:
     if o.angles is None:
         return []
     i, pairs = o.query, o.angles.shape[1]
-    partial = 2 * pairs < o.d_head
-    query_text = (
-        N_(
-            "Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
-            "turned, in {pairs} pairs m and m + {pairs}, each like a clock hand: pair 0 by {position} radians at position "
-            "{position}, later pairs ever more slowly. The other {rest} numbers stay as they are: they compare what the "
-            "tokens are, wherever they stand.",
-            turned=2 * pairs,
-            pairs=pairs,
-            position=i,
-            rest=o.d_head - 2 * pairs,
-        )
-        if partial
-        else N_(
-            "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
-            "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
-            "later pairs ever more slowly.",
-            pairs=pairs,
-            position=i,
-        )
+    query_text = N_(
+        "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
+        "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
+        "later pairs ever more slowly.",
+        pairs=pairs,
+        position=i,
     )
     keys_text = N_(
         "Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
@@ -61,11 +47,11 @@ def rotation_steps(o: Operands) -> list[Step]:
             f"{letter}_turned",
             title,
             text,
-            formula(f"{hat}{letter}", letter, index, partial, o.slowed),
+            formula(f"{hat}{letter}", letter, index, o.slowed),
             live,
             symbol,
             recomputed,
-            f"{angle_code(o.theta, pairs, at, o.slowed)}\n{_code(letter, given, pairs, partial)}",
+            f"{angle_code(o.theta, pairs, at, o.slowed)}\n{_code(letter, given)}",
             Proof.compare(recorded_head(letter, o), recomputed, recorded),
             operands=(*operands, *slowing_operands(o.slowed)),
             axes=operands[0].axes,
@@ -105,30 +91,21 @@ def slowing_operands(slowed: Float[ndarray, " pairs"] | None) -> tuple[Operand, 
     return (Operand("c", by, slowed),)
 
 
-def formula(before: str, letter: str, position: str, partial: bool, slowed: Float[ndarray, " pairs"] | None) -> str:
-    """Pair m of a query or key; where only the first r numbers are turned, the others too."""
-    d = "r" if partial else "d"
-    width = "r" if partial else r"d_\mathrm{head}"
-    first, second = f"{before}_m", f"{before}_{{m + {d}/2}}"
+def formula(before: str, letter: str, position: str, slowed: Float[ndarray, " pairs"] | None) -> str:
+    """Pair m of a query or key."""
+    first, second = f"{before}_m", f"{before}_{{m + d/2}}"
     by = "" if slowed is None else " / c_m"
-    rest = rf" \\ {letter}'_m &= {first} \quad (m \geq r)" if partial else ""
     return (
         rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
-        rf" {letter}'_{{m + {d}/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
-        rf" \phi_m &= {position}\,\theta^{{-2m/{width}}}{by}{rest} \end{{aligned}}"
+        rf" {letter}'_{{m + d/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
+        rf" \phi_m &= {position}\,\theta^{{-2m/d_\mathrm{{head}}}}{by} \end{{aligned}}"
     )
 
 
-def _code(letter: str, given: str, pairs: int, partial: bool) -> str:
-    name = f"{letter}{given}"
-    if not partial:
-        return (
-            f"first, second = {name}.chunk(2, dim=-1)\n"
-            f"{letter}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)"
-        )
+def _code(letter: str, given: str) -> str:
     return (
-        f"first, second, rest = {name}.tensor_split([{pairs}, {2 * pairs}], dim=-1)  # the rest is not turned\n"
-        f"{letter}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos, rest], dim=-1)"
+        f"first, second = {letter}{given}.chunk(2, dim=-1)\n"
+        f"{letter}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)"
     )
 
 
@@ -161,9 +138,9 @@ def layer_step(
     `theta` is the base of the angles, `slowed` what divides them for longer texts; `normed` says whether
     queries and keys were normalised before.
     """
-    n_q, d_head, half = *given.shape[1:], angles.shape[1]
+    n_q, half = given.shape[1], angles.shape[1]
     cos, sin, last = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0])), n_q - 1
-    hat, partial = r"\hat " if normed else "", 2 * half < d_head
+    hat = r"\hat " if normed else ""
     return Step(
         at.key("turned"),
         N_("Turn queries and keys by their positions"),
@@ -171,29 +148,16 @@ def layer_step(
             "In every head, pair m of row i (numbers m and m + {half}) is turned by an angle that grows with i and "
             "shrinks with m.",
             half=half,
-        )
-        if not partial
-        else N_(
-            "In every head, only the first {dims} numbers of a row are turned: pair m of row i (numbers m and m + {half}) "
-            "by an angle that grows with i and shrinks with m. The other {rest} numbers stay as they are.",
-            dims=2 * half,
-            half=half,
-            rest=d_head - 2 * half,
         ),
-        formula(f"{hat}q", "q", "i", partial, slowed),
+        formula(f"{hat}q", "q", "i", slowed),
         rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
         rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
         "Q'",
         turned[0],
         angle_code(theta, half, f"torch.arange({n_q})[:, None]", slowed)
         + "\n"
-        + (
-            "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
-            "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))"
-            if not partial
-            else "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1) "
-            f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"
-        ),
+        + "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
+        "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))",
         proof,
         operands=(Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS), *slowing_operands(slowed)),
         axes=("heads", "queries", "features"),

@@ -33,10 +33,7 @@ def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleave
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each.
-
-    d is d_head, or less where only the first d numbers of a query or key are turned.
-    """
+    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each; d is d_head."""
 
     cos: Float[Tensor, "n pairs"]
     sin: Float[Tensor, "n pairs"]
@@ -49,16 +46,15 @@ class Rotation:
 
         x'_m = x_m cos - x_(m+d/2) sin,   x'_(m+d/2) = x_m sin + x_(m+d/2) cos,   angle = pos * theta^(-2m/d)
 
-        The dot product of a turned query and a turned key then depends only on how far apart they stand (and, where
-        d < d_head, on the numbers that are not turned).  Pairs are (m, m + d/2), as in LLaMA's published weights; the
-        paper's are (2m, 2m+1): the same up to an order of the dimensions.
+        The dot product of a turned query and a turned key then depends only on how far apart they stand.
+        Pairs are (m, m + d/2), as in LLaMA's published weights; the paper's are (2m, 2m+1): the same up to an order of the
+        dimensions.
 
-        Source: Su et al. 2021, "RoFormer", equations 13 and 34; turning only some: Black et al. 2022, "GPT-NeoX-20B".
+        Source: Su et al. 2021, "RoFormer", equations 13 and 34.
         """
         cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)  # [n, d/2]
-        half = cos.shape[-1]
-        first, second, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
-        return torch.cat([first * cos - second * sin, first * sin + second * cos, rest], dim=-1)  # [b, h, n, d_head]
+        first, second = x.chunk(2, dim=-1)  # [b, h, n, d/2] each
+        return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)  # [b, h, n, d_head]
 
 
 def rope_frequencies(config: ModelConfig) -> Float[Tensor, " pairs"]:
@@ -72,7 +68,7 @@ def rope_frequencies(config: ModelConfig) -> Float[Tensor, " pairs"]:
     Source: Su et al. 2021, "RoFormer", section 3.2.2; Chen et al. 2023, "Extending Context Window of Large Language
     Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models".
     """
-    d = config.turned_dims
+    d = config.d_head
     pair = torch.arange(0, d, 2, dtype=torch.float64)  # [pairs]
     frequency = torch.exp(-math.log(config.rope_theta) * pair / d)
     if config.rope_scaling == "linear":

@@ -25,8 +25,6 @@ class PositionOptions(CommonOptions):
         sinusoids: how "sinusoidal" lays out its waves: "interleaved" sine, cosine, sine, ... (the paper) or in
             "halves", all sines before all cosines (the paper's own code; Marian).
         rope_theta: base of the wavelengths of "rope".
-        rope_dims: how many numbers of a query or key "rope" turns, the first ones; the others stay as they are
-            (GPT-NeoX); None: all.
         rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
             divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
@@ -43,7 +41,6 @@ class PositionOptions(CommonOptions):
     positions: Positions = "sinusoidal"
     sinusoids: Sinusoids = "interleaved"
     rope_theta: AboveOne = 10_000.0
-    rope_dims: int | None = None
     rope_scaling: RopeScaling = "none"
     rope_factor: Positive = 1.0
     rope_low_turns: Positive = 1.0
@@ -52,11 +49,6 @@ class PositionOptions(CommonOptions):
     relative_bias: bool = False
     relative_buckets: int = 32
     relative_max_distance: int = 128
-
-    @property
-    def turned_dims(self) -> int:
-        """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
-        return self.d_head if self.rope_dims is None else self.rope_dims
 
     @property
     def has_relative_bias(self) -> bool:
@@ -80,19 +72,9 @@ class PositionOptions(CommonOptions):
             )
 
     def _rules_of_rope(self) -> Iterator[Message]:
-        if self.positions == "rope" and self.n_heads >= 1 and self.rope_dims is None and self.d_head % 2:
+        if self.positions == "rope" and self.n_heads >= 1 and self.d_head % 2:
             yield N_(
                 "d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
-                d_head=self.d_head,
-            )
-        if (
-            self.rope_dims is not None
-            and self.n_heads >= 1
-            and (self.rope_dims % 2 or not 2 <= self.rope_dims <= self.d_head)
-        ):
-            yield N_(
-                "rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head={d_head}",
-                value=self.rope_dims,
                 d_head=self.d_head,
             )
         if not self.rope_low_turns < self.rope_high_turns < float("inf"):
@@ -103,8 +85,6 @@ class PositionOptions(CommonOptions):
             )
 
     def details(self) -> Iterator[Message]:
-        if self.rope_dims is not None:
-            yield N_("the first {n} of a head's {d_head} numbers are turned", n=self.rope_dims, d_head=self.d_head)
         if self.positions == "rope" and self.rope_scaling != "none":
             yield N_(
                 "rotary positions slowed down for longer texts ({kind}, factor {factor})",

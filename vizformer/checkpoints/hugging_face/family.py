@@ -64,8 +64,6 @@ class Family:
     spare: Callable[[ModelConfig], Mapping[str, tuple[str, Message]]] | None = None
     # (config) -> tensors of some files that follow from the options, and how: they must be just that
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
-    # (parts, names of the tensors) -> the parts, for variants that only the names tell apart
-    by_names: Callable[[list[Part], Collection[str]], list[Part]] | None = None
     # (config) -> parameters of ours that no file has, and how they are made: biases of 0 where the family has none,
     # positions that follow from the options.  `config` says so in an assumption
     made: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None

@@ -59,8 +59,6 @@ def match(
             others[first] = others.pop(name)
     made = {} if family.made is None else family.made(config)
     parts = stored(family.weights(config), made)
-    if family.by_names is not None:
-        parts = family.by_names(parts, others.keys())
     found = match_parts(parts, family.ties(config), reason, others, weights, shapes)
     computed = [
         (Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items() if name in names

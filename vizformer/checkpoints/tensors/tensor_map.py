@@ -17,21 +17,14 @@ class Part:
     # our parameters; several lie in the file one under the other (GPT-2's query, key and value)
     targets: tuple[str, ...]
     transposed: bool = False  # the file has [in, out] (GPT-2's Conv1D) where a linear layer has [out, in]
-    # where it is above 0, the rows of the targets alternate: those of head 0 of each, then of head 1, ... (GPT-NeoX's
-    # query, key and value)
-    heads: int = 0
     row: bool = False  # the file has [1, n] where we have [n] (the bias of BART's logits)
     skip: int = 0  # rows at the start that no position uses (RoBERTa's table begins after the padding's row)
-    # each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward)
-    shared: bool = False
-    # gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's rotary
-    # positions of neighbouring numbers); None: they are in it
+    # gives the rows of the file in the order in which the targets, one under the other, have them (rotary
+    # positions of neighbouring numbers, in Meta's own files); None: they are in it
     order: Callable[[], Tensor] | None = None
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:
         """The shape the file's tensor must have."""
-        if self.shared:
-            return ours[self.targets[0]]
         first, *rest = ours[self.targets[0]]
         if self.row:
             return (1, first, *rest)
@@ -40,16 +33,10 @@ class Part:
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
         """The parameters in `stored`: views, nothing is copied (but where rows are reordered)."""
-        if self.shared:
-            return dict.fromkeys(self.targets, stored)
         if self.row:
             return {self.targets[0]: stored[0]}
         whole = stored.T if self.transposed and stored.dim() == 2 else stored
         rows = [ours[name][0] for name in self.targets]
-        if self.heads:
-            by_head = whole.reshape(self.heads, -1, *whole.shape[1:])  # [heads, rows of one head, ...]
-            pieces = torch.split(by_head, [n // self.heads for n in rows], dim=1)
-            return {name: piece.flatten(0, 1) for name, piece in zip(self.targets, pieces, strict=True)}
         if self.order is not None:
             whole = whole[self.order()]
         return dict(zip(self.targets, torch.split(whole[self.skip :], rows), strict=True))
@@ -59,12 +46,8 @@ class Part:
         if self.skip:
             raise ValueError(f"{self.source} has rows that are not known here")
         pieces = [weights[name] for name in self.targets]
-        if self.shared:
-            return pieces[0]
         if self.row:
             return pieces[0][None].contiguous()
-        if self.heads:
-            return torch.cat([piece.reshape(self.heads, -1, *piece.shape[1:]) for piece in pieces], dim=1).flatten(0, 1)
         whole = torch.cat(pieces)
         if self.order is not None:
             whole = whole[self.order().argsort()]
@@ -110,13 +93,12 @@ def layers(
     ]
 
 
-def neighbours_apart(heads: int, d_head: int, turned: int) -> Tensor:
+def neighbours_apart(heads: int, d_head: int) -> Tensor:
     """The rows of W_Q or W_K where the file turns neighbouring numbers of a head, (2m, 2m + 1), and we (m, m + d/2).
 
-    d = `turned`, the first numbers of each head.  Queries and keys are reordered alike, so that their dot products, and
-    with them all that follows, stay what they are.
+    Queries and keys are reordered alike, so that their dot products, and with them all that follows, stay what they are.
 
     Source: Su et al. 2021, "RoFormer", equation 34; see `vizformer.model.positions.Rotation`.
     """
-    one = torch.cat([torch.arange(0, turned, 2), torch.arange(1, turned, 2), torch.arange(turned, d_head)])  # [d_head]
+    one = torch.cat([torch.arange(0, d_head, 2), torch.arange(1, d_head, 2)])  # [d_head]
     return (torch.arange(heads)[:, None] * d_head + one).flatten()  # [heads * d_head]

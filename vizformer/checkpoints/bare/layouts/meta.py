@@ -169,7 +169,7 @@ def _plan(
         *([] if tied else linear("output", "unembedding", bias=False)),
     ]
     parts = [
-        Part(part.source, part.targets, order=partial(neighbours_apart, heads[end], d_head, d_head))
+        Part(part.source, part.targets, order=partial(neighbours_apart, heads[end], d_head))
         if (end := part.source[-len(".wq.weight") :]) in heads
         else part
         for part in parts

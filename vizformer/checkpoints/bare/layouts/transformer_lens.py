@@ -257,14 +257,14 @@ class _Reader:
         return bool(table.mean(1).abs().max() < 1e-4 * table.std())
 
     def _rotary(self, attention: str) -> None:
-        """Base and part of rotary positions, from the waves at position 1."""
+        """The base of rotary positions, from the waves at position 1."""
         names = [f"{attention}.rotary_{wave}" for wave in ("sin", "cos")]
         stored = [self.weights.tensors.get(name) for name in names]
         if all(one is not None and len(one.shape) == 2 and one.shape[0] > 1 and one.shape[1] >= 4 for one in stored):
             sin, cos = (one.read()[1].double() for one in stored if one is not None)
             angles, n = torch.atan2(sin, cos), len(sin) // 2
             rates = angles[:n]
-            if torch.allclose(rates, angles[n:]) and bool((rates > 0).all()):
+            if 2 * n == self.d_head and torch.allclose(rates, angles[n:]) and bool((rates > 0).all()):
                 theta = float(rates[-1]) ** (-n / (n - 1))
                 expected = theta ** (-torch.arange(n).double() / n)
                 if torch.allclose(rates, expected, rtol=1e-3):
@@ -272,7 +272,6 @@ class _Reader:
                     self.rotary = {
                         "positions": "rope",
                         "rope_theta": rounded if abs(theta - rounded) < 1e-3 * theta else theta,
-                        "rope_dims": None if 2 * n == self.d_head else 2 * n,
                     }
                     return
         raise CheckpointError(

@@ -192,7 +192,6 @@ def about(box: Box, config: ModelConfig) -> str:
     forms = {  # which of the wordings of a kind
         "tokens": "written" if decoder and config.architecture == "encoder-decoder" else "read",
         "positions": "learned" if config.positions == "learned" else "waves",
-        "rotation": "whole" if config.rope_dims is None else "part",
         "mask": _mask(config),
     }
     values = {
@@ -201,7 +200,6 @@ def about(box: Box, config: ModelConfig) -> str:
         "d_head": config.d_head,
         "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,
         "segments": config.n_segments,
-        "turned": config.rope_dims,
         "whom": lab.text(f"whom.{'before' if decoder else 'all'}"),
         "heads": counts.heads(config.n_heads),
         "window": f"{window:,}",
