@@ -156,7 +156,7 @@ def test_stories_as_it_is_reads_four_sets(open_app: Open) -> None:
     app = open_app(PAGE, part="groups", model="stories", text=TEXTS["stories"])
     assert marked(app, 0) == [2]
     assert "8 query heads" in app.text[0].value
-    assert "4 sets" in app.text[0].value
+    assert "sets: 4" in app.text[0].value
     found = sharing_cost(load("stories").model.config, 4, len(load("stories").encode(TEXTS["stories"])))
     assert run(app.code[0].value)["nbytes"] == found.cache_bytes
 

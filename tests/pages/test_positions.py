@@ -153,7 +153,7 @@ def test_shuffled_tokens(open_app: Open, scheme: Any, mask: str, order: str, bli
     found = effects.shuffle(model, ids, effects.other_order(4, order, 1))
     verdict = (app.success or app.info)[-1].value
     assert matrix.number(found.sets) in verdict
-    assert verdict.startswith(f"{int((found.moved < 1e-5).sum())} of 4")
+    assert f": {int((found.moved < 1e-5).sum())} of 4." in verdict
     assert f"{found.after[0, 0]:.2f}".replace("-", "−") in words(app)
 
 
