@@ -8,7 +8,7 @@ import torch
 
 from tests.bundled import load
 from tests.pages.conftest import Open
-from tests.pages.reading import array, chart, marked, number, run, tables
+from tests.pages.reading import array, chart, marked, number, run, said, tables
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.causes.ablation import parts_of, without
 from vizformer.analysis.causes.asked_prompts import read_rows
@@ -319,3 +319,22 @@ def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open
     monkeypatch.setattr(all_heads, "digest", lambda folder: "other weights")
     assert all_heads.roles() is None
     all_heads.roles.clear()
+
+
+@pytest.mark.parametrize(
+    ("page", "part"),
+    [
+        ("map", "drawing"),
+        ("qkv", "lookup"),
+        ("qkv", "arithmetic"),
+        ("qkv", "scale"),
+        ("heads", "split"),
+        ("cross", "three"),
+    ],
+)
+def test_pages_that_show_heads_say_that_none_finds_the_noun_of_a_pronoun(open_app, page, part) -> None:
+    text = "The animal didn't cross the street because it was too tired."
+    for asked, there in ((text, True), ("The animal slept.", False)):
+        app = open_app(f"pages/learn/{page}.py", model="zh-en", text=asked, part=part, lang="en")
+        assert not app.exception
+        assert ("attends from “it” to the noun that it means" in said(app)) == there

@@ -12,7 +12,7 @@ from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import lesson, plain_heads, row_names, telling
 from vizformer.web.words import labels
-from vizformer.web.words.errors import guarded
+from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _
 
 
@@ -21,7 +21,7 @@ def choose(
     subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True, suggest: bool = False
 ) -> str:
     """Draws the boxes; what is to be said below the picture (Markdown): why they open on this head, where it was suggested,
-    what the row of the query chooses, and on which token the head rests, if it does.
+    what the row of the query chooses, on which token the head rests, if it does, and that no head finds a pronoun's noun.
 
     `cross`: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
     `suggest`: whether to open on the head that the numbers single out.
@@ -47,7 +47,8 @@ def choose(
             choose_query(subject, kind)
     row = row_names.said(subject, kind, state.view().query_of(queries)) if query else ""
     rests = plain_heads.resting_on(subject, kind, state.view().layer, state.view().head) if head else ""
-    return " ".join(filter(None, (why, row, rests)))
+    found = plain_heads.pronoun(subject) if head and kind == usable[0] else None
+    return " ".join(filter(None, (why, row, rests, plain(found[1]) if found else "")))
 
 
 def choose_query(subject: Subject, kind: str, label: str = "") -> None:

@@ -13,7 +13,7 @@ from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link.view import KINDS
-from vizformer.web.widgets import lesson, proof_badge
+from vizformer.web.widgets import lesson, plain_heads, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.whole_model import picture
 from vizformer.web.words import counts, labels
@@ -43,6 +43,7 @@ def draw(subject: Subject) -> None:
     with questions:
         lesson.ask(question(subject), folded=True)
     picture.draw_away(subject, key=_PICTURE)
+    plain_heads.say_pronoun(subject)
     missing = [lab.text("missing")] * 2
     rows = [
         Row(labels.kind_label(each), *_cells(found[each]), kind="marked" if each == chosen else "")

@@ -19,7 +19,7 @@ from vizformer.web.frame.sitemap import Entry
 from vizformer.web.lessons.map.box_formulas import formula
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, plain_heads
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.widgets.whole_model import picture
 from vizformer.web.words import counts, labels
@@ -89,6 +89,7 @@ def draw(subject: Subject) -> None:
         lesson.ask(share(subject), folded=True)  # first: the boxes below give it away
     press = picture.draw(subject, key=_DRAWING, reports=True)
     picture.draw_away(subject, key=_DRAWING)
+    plain_heads.say_pronoun(subject)
     config, (n, target) = subject.config, lengths(subject)
     found = {box.key: box for box in boxes(subject.model, n, target)}
     default = next(box.key for box in found.values() if box.kind == "attention")
