@@ -19,7 +19,7 @@ def page() -> None:
         draw_other_model(subject.model)
         return
     if subject.target.strip():
-        show_note("The translation begins with the target above; clear it to see the model's own.")
+        show_note("The output begins with the target above; clear the target to see the model's own output.")
     pictures(subject)
 
 

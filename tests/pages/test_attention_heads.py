@@ -99,7 +99,7 @@ def test_heads_together_are_one_map_a_layer(open_app):
     assert found["words"]["head_name"] == "Layer {layer}, mean over its heads"
     said = " ".join(caption.value for caption in app.caption)
     assert "Mean over the heads" in said
-    assert f"Without key 0 “{load('zh-en').encode('我有一只猫。')[0].text}”" in said.replace("\\", "")
+    assert f"Keys left out: 0 “{load('zh-en').encode('我有一只猫。')[0].text}”" in said.replace("\\", "")
     app.radio(key="view.over").set_value("rollout").run()
     assert link(app) == {"over": "rollout", "without": "first", "layer": "1"}
     assert heads(app)["words"]["head_name"] == "Rollout up to layer {layer}"

@@ -39,7 +39,7 @@ def test_a_teacher_who_gets_no_class_is_told_why(monkeypatch, most, of_one):
     monkeypatch.setattr(classroom, "network", lambda address: "192.0.2.1")
     app = opened(monkeypatch, MemoryStore())
     app.button("class.start").click().run()
-    assert "already has as many as it may" in app.warning[0].value
+    assert "already has the largest allowed number" in app.warning[0].value
     assert not app.exception
 
 

@@ -147,7 +147,7 @@ def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured
     assert {"en-US": "it copies", "zh-CN": "它做复制"}[locale] in said(app)
     texts = computations.role_texts(ModelRef("bundled", "stories"), bundled_corpus("en"))
     role = signed_role(load("stories"), texts, "decoder.2.self", 1)
-    assert {"en-US": role_said(role), "zh-CN": "这个头抑制复制：它降低所关注词元的 logit"}[locale] in said(app)
+    assert {"en-US": role_said(role), "zh-CN": "这个头在反复制：它降低所关注词元的 logit"}[locale] in said(app)
     assert role.mean < 0  # in texts it opposes what its weights alone say
     assert f"{role.mean:+.3f}".replace("-", "−") in said(app)
 

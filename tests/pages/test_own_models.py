@@ -57,7 +57,7 @@ def test_a_model_without_a_head_predicts_nothing(open_app):
     app = open_app(ATTENTION, model="models/headless", text=TEXT)
     assert not app.exception
     assert not app.error
-    assert "Which token is hidden here?" not in said(app)
+    assert "Which token belongs here?" not in said(app)
     assert "contain no output layer that predicts tokens" in said(app)
     app = open_app(LAYER, model="models/headless", text=TEXT, layer=2)
     assert not app.exception

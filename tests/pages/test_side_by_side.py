@@ -195,7 +195,7 @@ def test_what_is_chosen_goes_into_the_link(open_app):
     assert app.query_params["other"] == TRAINING
     app.text_input(key="view.second").set_value("gcad").run()
     assert app.query_params["second"] == "gcad"
-    assert "only the first 5 rows are compared" in said(app)
+    assert "only their first rows (5) are compared" in said(app)
     app.selectbox(key="side_by_side.model").set_value("").run()
     assert not app.exception
     assert "other" not in app.query_params

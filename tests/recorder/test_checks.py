@@ -133,7 +133,7 @@ def test_attention_outside_of_the_blocks_is_named():
     found = check(Ended(), ids(1, 8))
     assert (found.exact, found.mixing, found.whole) == (True, (), False)
     assert found.outside == ("last",)
-    assert "was not tried at last" in str(found.said[0])
+    assert "at last attention lies outside" in str(found.said[0])
 
 
 def test_a_model_without_attention_has_a_result_that_says_so():

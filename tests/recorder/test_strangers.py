@@ -26,15 +26,16 @@ NAMED = {4: {"blocks.3.core"}, 5: {"attention"}}  # the sites of these sentences
 CHECKED = {1: (True, True, True), 2: (True, True, True)} | dict.fromkeys((3, 4, 5), (True, False, False))
 ALSO_SAID = {
     3: [
-        "repeated blocks do not hold all attention: whether tokens mix elsewhere was not tried at row, col, cls_attn.mha",
-        "queries, keys or values are not one a token of their blocks: whether they hold other tokens was not tried at "
-        "stage1.0.attn, stage1.1.attn, row, col, cls_attn.mha",
+        "at row, col, cls_attn.mha attention lies outside of the repeated blocks: whether tokens mix elsewhere there was "
+        "not tested",
+        "at stage1.0.attn, stage1.1.attn, row, col, cls_attn.mha the rows of queries, keys or values do not match the "
+        "tokens of the block one to one: whether they contain other tokens was not tested",
     ],
     4: [
-        "queries, keys or values are not one a token of their blocks: whether they hold other tokens was not tried at "
-        "blocks.3.core"
+        "at blocks.3.core the rows of queries, keys or values do not match the tokens of "
+        "the block one to one: whether they contain other tokens was not tested"
     ],
-    5: ["no repeated blocks were found: whether tokens mix elsewhere was not tried"],
+    5: ["no repeated blocks were found: whether tokens mix elsewhere was not tested"],
 }
 
 

@@ -161,7 +161,7 @@ class Halved(Attention):
     ("attention", "about"),
     [
         (Gathered, "a softmax at h.0.attn was followed by no product with values that is known"),
-        (TwoSteps, "maps at h.0.attn are multiplied with one another: their product is not seen"),
+        (TwoSteps, "maps at h.0.attn are multiplied with one another, and the recorder does not follow their product"),
         (Operator, "a tensor of unknown origin at h.0.attn, in transpose"),
     ],
 )

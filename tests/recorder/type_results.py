@@ -25,7 +25,7 @@ N = 13
 _ABOUT = """# Types of transformers, recorded
 
 All types of `transformers` that write or fill in text, each a tiny model with random weights, run by its own code and
-recorded (`vizformer.recorder`). *Exact*: z, computed again, is the model's. *Whole*: with all z set to 0 no token changes
+recorded (`vizformer.recorder`). *Exact*: z, recomputed, is the model's. *Whole*: with all z set to 0 no token changes
 another. *Tokenwise*: then queries, keys and values hold no token but their own. Tried at two lengths, one beyond the longest
 window.
 *Witness*: how many of the calls that the model's own eager function saw (interface), or of the maps that it hands back

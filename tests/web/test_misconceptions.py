@@ -82,7 +82,7 @@ def test_numbers_are_told_the_usual_mistakes() -> None:
 def test_a_cell_is_told_how_it_lies_to_the_right_one() -> None:
     grid = Grid(["a", "b", "c"], ["a", "b", "c"], np.arange(9).reshape(3, 3) / 10)
     for cell, words in (
-        ((0, 2), "exchange row and column"),
+        ((0, 2), "exchanged row and column"),
         ((1, 0), "before the right one"),
         ((2, 1), "after the right one"),
     ):

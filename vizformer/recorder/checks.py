@@ -81,27 +81,33 @@ class Checked:
         found = [] if self.errors else [N_("no attention was recorded")]
         found += self.escaped
         if self.inexact:
-            found.append(N_("z, computed again, is not the model's at {sites}", sites=", ".join(self.inexact)))
+            found.append(
+                N_("at {sites} z, recomputed from q, k and v, differs from the model's", sites=", ".join(self.inexact))
+            )
         if self.mixing is None:
-            found.append(N_("no repeated blocks were found: whether tokens mix elsewhere was not tried"))
+            found.append(N_("no repeated blocks were found: whether tokens mix elsewhere was not tested"))
         elif self.mixing:
             found.append(N_("tokens also mix in {modules}", modules=", ".join(self.mixing)))
         if self.outside:
             found.append(
                 N_(
-                    "repeated blocks do not hold all attention: whether tokens mix elsewhere was not tried at {sites}",
+                    "at {sites} attention lies outside of the repeated blocks: whether tokens mix "
+                    "elsewhere there was not tested",
                     sites=", ".join(self.outside),
                 )
             )
         if self.moved:
             found.append(
-                N_("queries, keys or values hold other tokens than their own at {sites}", sites=", ".join(self.moved))
+                N_(
+                    "at {sites} queries, keys or values contain other tokens than their own",
+                    sites=", ".join(self.moved),
+                )
             )
         if self.unmatched:
             found.append(
                 N_(
-                    "queries, keys or values are not one a token of their blocks: "
-                    "whether they hold other tokens was not tried at {sites}",
+                    "at {sites} the rows of queries, keys or values do not match the tokens of the block "
+                    "one to one: whether they contain other tokens was not tested",
                     sites=", ".join(self.unmatched),
                 )
             )

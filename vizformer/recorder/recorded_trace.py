@@ -531,7 +531,7 @@ class RecordedTrace:
         attention.check(head)
         writes = writes_of_keys(Out(self, heard_again(self, WritesRecorder), attention), attention, head, position)
         if writes is None:
-            raise TraceError("What head {head} at {site} brings is no sum over its keys.", head=head, site=site)
+            raise TraceError("The output of head {head} at {site} is not a sum over its keys.", head=head, site=site)
         rows = writes.double()
         weights = attention.pattern(head)[position].double()
         return KeyShares((rows @ g).numpy(), weights.numpy(), rows.norm(dim=1).numpy())

@@ -712,7 +712,10 @@ class Recorder(TorchFunctionMode):
             if layout.whole and node.normal in ("relu", "sigmoid") and v.shape[layout.v.index(layout.feature)] == 1:
                 return out, False, None  # scores of several heads are added up, to choose tokens by
             if layout.whole and isinstance(tag_v, Node) and tag_v.normal == "softmax" and v.shape == p.shape:
-                said = N_("maps at {site} are multiplied with one another: their product is not seen", site=self._site)
+                said = N_(
+                    "maps at {site} are multiplied with one another, and the recorder does not follow their product",
+                    site=self._site,
+                )
                 self.escape(("maps", self._site), said)
                 return out, False, None
             if layout.whole and node.normal:

@@ -51,8 +51,8 @@ class ModelGraph:
         sums = config.norm_order in ("pre", "none") and config.residual == "sequential"
         if not sums or config.architecture == "encoder-decoder":
             raise TraceError(
-                "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
-                "written (pre-norm). Choose such a model."
+                "VizFormer follows edges only in a model of one stack, decoder or encoder, whose "
+                "residual stream is the plain sum of what is written (pre-norm). Choose such a model."
             )
 
     @property

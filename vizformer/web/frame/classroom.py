@@ -218,7 +218,10 @@ def start() -> Message | None:
     try:
         own = ROOMS.open(session_folders.current(), network(st.context.ip_address))
     except TooManyRoomsError:
-        return N_("No class was started: this server, or this network, already has as many as it may. Try again later.")
+        return N_(
+            "No class was started: this server or your network already has the largest allowed number of "
+            "classes. Try again later."
+        )
     except StoreError:
         return UNREACHED
     st.session_state[_LEADS] = own

@@ -64,5 +64,8 @@ def left_out(link: str) -> Iterator[str]:
     if sources & {"upload", "path"}:
         yield _("The model was opened in this session alone: others have to open its files themselves.")
     if "training" in sources or view.run:
-        yield _("This server keeps the training for a limited time; later the link cannot open it.")
+        yield _(
+            "This server keeps the training until it restarts or needs the room for newer ones; then the "
+            "link cannot open it."
+        )
     yield _("The link does not contain your answers to questions.")

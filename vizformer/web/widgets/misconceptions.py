@@ -50,8 +50,8 @@ def of_number(
 def _usual(answer: float, *, whole: bool) -> list[tuple[float, str]]:
     """Mistakes that every number can come from."""
     sign = _("The sign is wrong, the size is right.")
-    turned = _("That is the reciprocal: you exchange the two numbers of the quotient.")
-    percent = _("That is 100 times as much or as little: you mix up a share and its percent.")
+    turned = _("That is the reciprocal: you exchanged the two numbers of the quotient.")
+    percent = _("That is 100 times too much or too little: you mixed up a share and its percentage.")
     one_off = _("That is one too many or one too few: count the first and the last one again.")
     found = [(-answer, sign), (100 * answer, percent), (answer / 100, percent)]
     if whole:
@@ -75,7 +75,7 @@ def of_cell(given: Cell, answer: Cell, grid: Grid) -> str:
 def _relation(rows: int, columns: int, transposed: bool) -> str:
     """What has been mixed up, by how far the cell is from the right one."""
     if transposed:
-        return _("You exchange row and column: the row is the query, the column is the key.")
+        return _("You exchanged row and column: the row is the query, the column is the key.")
     if not columns:
         if abs(rows) == 1:
             before, after = _("the token before the right one"), _("the token after the right one")

@@ -23,5 +23,9 @@ def symbols(n: int) -> str:
     return ngettext("{n:,} symbol", "{n:,} symbols", n)
 
 
+def texts(n: int) -> str:
+    return ngettext("{n:,} text", "{n:,} texts", n)
+
+
 def words(n: int) -> str:
     return ngettext("{n:,} word", "{n:,} words", n)

@@ -71,7 +71,7 @@ def bytes_said(texts: Sequence[str]) -> str:
         return ""
     return _(
         "{shown}: bytes of UTF-8, in hexadecimal. The model has no token for the whole character, so it "
-        "reads the bytes; a Chinese character has three.",
+        "reads the bytes; most Chinese characters have three.",
         shown=shown,
     )
 

@@ -70,18 +70,18 @@ def agreement(found: Agreement) -> str:
     )
     if found.holds:
         said = _(
-            "The same numbers as transformers {version} for your sentence ({n} tokens): every attention map to {maps}, what "
-            "every head mixes to {z}.",
+            "The same numbers as transformers {version} for your sentence ({n} tokens): attention maps "
+            "differ by at most {maps}, the outputs of heads (z) by at most {z}.",
             **values,
         )
     else:
         said = _(
-            "The numbers differ from transformers {version} for your sentence ({n} tokens): attention maps by {maps}, what "
-            "heads mix (z) by {z}.",
+            "The numbers differ from transformers {version} for your sentence ({n} tokens): attention "
+            "maps by up to {maps}, the outputs of heads (z) by up to {z}.",
             **values,
         )
     if found.logits is not None:
-        said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
+        said += " " + _("Logits differ by at most {logits}.", logits=f"{found.logits:.1g}")
     if found.dtype == "float32":
         return said
     return (

@@ -33,8 +33,8 @@ def role_said(found: SignedRole) -> str:
         )
     if found.role == "anti-copying":
         return _(
-            "This head works against copying: it lowers the logits of the tokens to which it attends, by {mean} "
-            "on average over {n} rows.",
+            "This head anti-copies: it lowers the logits of the tokens to which it attends, by {mean} on "
+            "average over {n} rows.",
             **values,
         )
     return _(

@@ -95,7 +95,8 @@ def _left_out(subject: Subject, kind: Kind) -> str:
         " …" if len(keys) > SHOWN else ""
     )
     return _(
-        "Without key {keys}: the rest of each row is divided by its sum. The model itself saw these keys.", keys=names
+        "Keys left out: {keys}. The rest of each row is divided by its sum. The model itself saw these keys.",
+        keys=names,
     )
 
 

@@ -22,7 +22,7 @@ def draw_next_token(subject: Subject) -> None:
         )
         return
     stack = position_choice.stack(subject)
-    st.subheader(_("What comes next?") if stack == "decoder" else _("Which token is hidden here?"), anchor=False)
+    st.subheader(_("What comes next?") if stack == "decoder" else _("Which token belongs here?"), anchor=False)
     position = position_choice.choose(subject, key="next")
     best = subject_cache.predictions(subject, position)
     chart.show(

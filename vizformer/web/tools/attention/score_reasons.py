@@ -142,7 +142,7 @@ def _chains(here: Heads, split: ScoreSplit) -> Iterator[str]:
         tokens = labels.texts(read)
         row = here.queries[split.query].text if side == "query" else here.keys[split.key].text
         yield _(
-            "The output of {writer} in “{row}” has {share} of the score; it comes from {tokens}.",
+            "The output of {writer} in “{row}” contributes {share} to the score, mostly from {tokens}.",
             writer=_name(here.subject, split, writer, row),
             row=row,
             share=f"{share:+.3f}".replace("-", "−"),
@@ -183,7 +183,8 @@ def _by_weights(here: Heads, split: ScoreSplit) -> Iterator[str]:
     )
     if model_cache.predicts(subject.model):
         yield _(
-            "If it attends to “{key}” it raises {tokens} and lowers {lowered}; “{key}” itself has rank {place}.",
+            "If the head attends to “{key}”, it raises the logits of {tokens} most and lowers those of "
+            "{lowered} most; “{key}” itself has rank {place}.",
             key=key.text,
             tokens=listed(writes),
             lowered=listed(-writes),

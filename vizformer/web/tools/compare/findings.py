@@ -68,7 +68,10 @@ def _first(first: Compared, checked: Checked) -> None:
             st.markdown("- " + translate(hint, plain))
         if len(checked.hints) > 1:
             show_text("Each of these mistakes gives exactly these numbers; yours is one of them.")
-        show_note("VizFormer tried each known mistake at this step and the one before; these give your numbers.")
+        show_note(
+            "VizFormer tried each known mistake at this step and at those after the last step that agrees; "
+            "these give your numbers."
+        )
     else:
         show_text(
             "No known mistake gives these numbers. Submit the steps before this one too, back to one that agrees."

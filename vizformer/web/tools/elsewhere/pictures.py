@@ -140,7 +140,7 @@ def draw_pictures() -> None:
             key="elsewhere.picture",
         )
         if handed_in is None:
-            show_note("An example, until you upload your own arrays below: the cross-attention of a translator.")
+            show_note("An example, until you upload your own arrays below: the cross-attention of a translation model.")
     arrays, packed = found[name]
     if arrays.either:
         _ask(name, arrays)

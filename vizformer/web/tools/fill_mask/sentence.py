@@ -120,7 +120,8 @@ def chips(subject: Subject, shown: Shown, hidden: Positions, chances: np.ndarray
 def nothing_hidden(chances: np.ndarray) -> None:
     if (mean := mean_guess(chances)) is not None:
         show_note(
-            "Nothing is hidden yet. The model gives a word {percent}, the geometric mean over {words}.",
+            "Nothing is hidden yet. If one word at a time is hidden, the model gives the right token "
+            "{percent}: the geometric mean over {words}.",
             words=counts.words(int(np.count_nonzero(~np.isnan(chances)))),
             percent=labels.percent(mean),
         )

@@ -24,8 +24,8 @@ def beam(subject: Subject, settings: Settings) -> None:
     if subject.edited:
         show_note("Beam search ignores the numbers set by hand.")
     show_note(
-        "Each step keeps and continues the {width} most probable texts. The tree shows the {looked} best "
-        "continuations of each step.",
+        "Each step keeps the most probable texts, at most {width}, and continues them. The tree shows "
+        "the {looked} best continuations of each step.",
         width=settings.width,
         looked=2 * settings.width,
     )

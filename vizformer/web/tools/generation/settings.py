@@ -54,7 +54,7 @@ def rest(settings: Settings) -> None:
         _("Repetition penalty"),
         *generation_settings.LIMITS["penalty"],
         step=0.05,
-        help=_("Above 1, tokens of the text become less probable; 1 is no penalty."),
+        help=_("Above 1, tokens that the text already contains become less probable; 1 is no penalty."),
         **tied("penalty", settings),
     )
     if settings.strategy == "greedy":

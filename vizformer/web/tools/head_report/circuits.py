@@ -36,8 +36,8 @@ def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
         composing(model, layer, head)
     if not predicts:
         show_text(
-            "This model's files contain no output layer that predicts tokens, so only the attention between "
-            "pairs of tokens is shown."
+            "This model's files contain no output layer that predicts tokens, so there is no copying "
+            "score and no effect on the logits."
         )
     looks, says = st.columns(2, gap="medium")
     with looks:
@@ -64,8 +64,9 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
     score = float(computations.copying(model)[layer, head])
     st.metric(_("Copying score"), "–" if np.isnan(score) else f"{score:+.2f}")
     show_note(
-        "1: the head raises the logit of every token to which it attends; −1: it lowers it; near 0: neither. "
-        "It is the sum of the eigenvalues of $W_E W_V W_O W_U$ divided by the sum of their absolute values."
+        "Near 1 the head copies: on the whole it raises the logits of the tokens to which it attends; "
+        "near −1 it lowers them; near 0 it does neither. It is the sum of the eigenvalues of $W_E W_V "
+        "W_O W_U$ divided by the sum of their absolute values."
     )
     figure = figures.eigenvalue_plane(found)
     chart.show(figure, key="head_report.eigenvalues")
@@ -101,9 +102,10 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
         )
     show_note(
         "Q, K, V: whether the output of the first head becomes a query, a key or a value of the second. "
-        "Unit: standard deviations of the same matrices after random rotations. The list contains pairs that "
-        "chance hardly produces among all {n} pairs and ways; pairs in the wrong order, which cannot "
-        "compose, would be at most {share} of them. A click goes to the other head.",
+        "Unit: standard deviations of the same matrices after random rotations. The list contains only "
+        "pairs that chance would hardly produce among all {n} pairs and ways. At most {share} of the "
+        "listed pairs are false, as measured by pairs in the wrong order, which cannot compose. A click "
+        "goes to the other head.",
         n=f"{found.tests:,}",
         share=f"{FALSE:.0%}",
     )

@@ -14,6 +14,7 @@ from vizformer.web.tools.head_report import computations
 from vizformer.web.turns import visitor
 from vizformer.web.widgets import own_texts
 from vizformer.web.widgets.choices import box
+from vizformer.web.words import counts
 from vizformer.web.words.i18n import _, show_error, show_info, show_note, show_text
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
@@ -41,9 +42,9 @@ def texts(model: ModelRef) -> Corpus | None:
 def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
     """The button that starts, or goes on."""
     show_text(
-        "The model reads {n} texts, and VizFormer measures where every head attends. That takes seconds to "
+        "The model reads {texts}, and VizFormer measures where every head attends. That takes seconds to "
         "minutes, in a separate process.",
-        n=f"{len(corpus.passages):,}",
+        texts=counts.texts(len(corpus.passages)),
     )
     show_note("Only the first {n} tokens of each text are read.", n=one_text.MOST_TOKENS)
     if presses.button(_("Measure all heads"), type="primary", key="head_report.measure"):

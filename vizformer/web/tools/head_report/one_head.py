@@ -168,8 +168,8 @@ def vectors(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, pl
         with places[at]:
             chart.show(figure, key=f"head_report.vectors.{name}")
     show_note(
-        "The first {n} tokens of the text above. Queries and keys are those of the scores, after rotary "
-        "positions; outputs are weighted sums of values. Each picture has its own two directions, those of "
-        "largest variance (PCA).",
+        "At most the first {n} tokens of the text above. Queries and keys are those of the scores: where "
+        "the model has rotary positions, after the rotation. Outputs are weighted sums of values. Each "
+        "picture has its own two directions, those of largest variance (PCA).",
         n=SHOWN,
     )

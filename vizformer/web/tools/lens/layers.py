@@ -143,7 +143,7 @@ def first_after(subject: Subject, asked: Asked) -> str:
     best, tied = f"{found.rank[at, 0]:,}", int(found.tied[at, 0])
     if tied > 1:
         return _(
-            "“{answer}” is never first alone; its best rank is {rank}, with {n} tokens.",
+            "“{answer}” is never first alone; its best rank is {rank}, which {n} tokens share.",
             answer=answer,
             n=tied,
             rank=best,

@@ -250,9 +250,9 @@ def _from_files() -> None:
         )
         sent = presses.submit(_("Upload and open"), key="open.upload")
     show_note(
-        "config.json, weights and tokenizer, or bare weights. At most {limit}, packed and unpacked, and {n} "
-        "files. Only this session can open them; they are removed when it ends, or when you upload more than "
-        "{kept} models.",
+        "config.json, weights and tokenizer, or bare weights. At most {limit}, packed and unpacked, and "
+        "{n} files. Only this session can open them. They are removed when it ends; if you upload more "
+        "than {kept} models, the oldest one is removed.",
         limit=size(limit),
         n=safe_zip.MOST,
         kept=uploads.KEPT,

@@ -116,7 +116,7 @@ def draw_found(model: ModelRef, text: str) -> None:
     found = recorded(model, text)
     rows = list(zip(found.attention, found.as_trace().sites, strict=True))
     show_text(
-        "{n} modules computed attention while the model read your sentence.",
+        "Modules that computed attention while the model read your sentence: {n}.",
         n=len(rows),
     )
     columns: dict[str, list[Any]] = {
@@ -148,7 +148,7 @@ def draw_checks(model: ModelRef) -> None:
     names = {
         _("exact: z, recomputed from q, k and v, equals the model's at every site"): found.exact,
         _("complete: without attention no token changes another"): found.whole,
-        _("token by token: queries, keys and values depend only on their own token"): found.tokenwise,
+        _("token by token: each query, key and value is computed from the row of its own token alone"): found.tokenwise,
     }
     st.markdown("\n".join(f"- {'✓' if holds else '✗'} {plain(name)}" for name, holds in names.items()))
     if found.said:

@@ -59,6 +59,6 @@ def _sentence(subject: Subject) -> None:
     )
     chart.show(picture, key="paper.map")
     show_note(
-        "With the identity the scores are symmetric: i scores j exactly as j scores i, and every token "
-        "mostly attends to itself. With three matrices a token can attend to others."
+        "With the identity the scores are symmetric: i scores j exactly as j scores i, and a token "
+        "usually attends most to itself. With three matrices a token can attend to others."
     )

@@ -17,6 +17,7 @@ from vizformer.web.widgets import heads_grid, lesson, telling, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
+from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
@@ -33,16 +34,16 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
     state.fit(layer=layers, head=n_heads)
     if not runs.whole_shape(kind):
         show_note(
-            "The models differ in their numbers of layers or heads: the first {layers} layers and {heads} heads "
-            "of both are compared by number. They need not correspond.",
-            layers=layers,
-            heads=n_heads,
+            "The models differ in their numbers of layers or heads. VizFormer compares by number what "
+            "both have: {layers}, {heads} each. Heads of the same number need not correspond.",
+            layers=counts.layers(layers),
+            heads=counts.heads(n_heads),
         )
     if not runs.of_equal_length(kind):
         rows, __ = runs.rows_and_keys(kind)  # or says why there is nothing to compare
         show_note(
-            "The texts are not equally long: only the first {n} rows are compared, which see only positions of "
-            "both texts.",
+            "The texts are not equally long: only their first rows ({n}) are compared, which see only "
+            "positions that both texts have.",
             n=rows,
         )
     found = divergences(pair, kind)

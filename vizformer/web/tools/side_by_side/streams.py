@@ -43,7 +43,7 @@ def draw_streams(pair: Pair) -> None:
         layer, position = np.unravel_index(int(np.where(np.isfinite(found), found, 2.0).argmin()), found.shape)
         names_of_columns = both_texts(tokens[0][stack], tokens[1][stack], range(found.shape[1]))
         show_text(
-            "They differ most at {point}, position {position} “{token}”: {cosine}.",
+            "They differ most at {point}, position {position} “{token}”: cosine {cosine}.",
             point=points[int(layer)],
             position=int(position),
             token=names_of_columns[int(position)],
@@ -60,8 +60,9 @@ def draw_streams(pair: Pair) -> None:
         )
         said.append(
             _(
-                "Without the dimensions {where}, which alone have more than {share} of the squared length of most "
-                "rows. With them the cosines are from {low} to {high}.",
+                "The cosines leave out the dimensions that alone make up more than {share} of the "
+                "squared length of most rows: {where}. With these dimensions they are from {low} to "
+                "{high}.",
                 share=f"{DOMINANT:.0%}",
                 where=_("; ").join(where),
                 low=f"{np.nanmin(compared.whole):.3f}".replace("-", "−"),

@@ -39,7 +39,8 @@ def keep(name: str) -> None:
             key="train.download",
         )
     show_note(
-        "The list of models of the other pages shows it as “{title}”, for you and everyone with your link, "
-        "until the server restarts. vizformer.load opens the file.",
+        "The list of models of the other pages shows it as “{title}”, for you and everyone with your "
+        "link, until the server restarts or needs the room for newer trainings. vizformer.load opens the "
+        "file.",
         title=trainings.title(name),
     )

@@ -106,7 +106,7 @@ def loss(plan: Plan, now: State, index: int) -> None:
     if run is None or not former:
         return
     show_note(
-        "Dashed and dotted: the training before, with {settings}. It reached step {step}: loss {loss}, "
+        "Dash-dotted: the training before, with {settings}. It reached step {step}: loss {loss}, "
         "{accuracy} answered correctly.",
         settings=trainings.difference(plan, run.plan),
         step=former[-1].step,

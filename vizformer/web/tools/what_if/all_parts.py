@@ -116,9 +116,9 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
     )
     st.html(table.to_html(columns, rows, bar=1, caption=_("The parts without which the answer changes most")))
     show_note(
-        "KL: the divergence of the distribution without the part from the model's own at this row; 0 is no "
-        "change. One part at a time: if two heads do the same, neither seems to matter, since the other one "
-        "is still there."
+        "KL(own ‖ without): how far the distribution without the part is from the model's own at this "
+        "row; 0 is no change. One part at a time: if two heads do the same, neither seems to matter, "
+        "since the other one is still there."
     )
 
 

@@ -54,7 +54,7 @@ def explained(prompts: Prompts) -> None:
         clean=signed(float(pair.difference(pair.clean.logits))),
         corrupted=signed(float(pair.difference(pair.corrupted.logits))),
     )
-    st.text(_("A cell is the share of this difference that its patch restores: 0 none, 1 all."))
+    st.text(_("Each cell: the share of the gap between these two values that its patch restores; 0 is none, 1 is all."))
     st.caption(
         _(
             "The model reads the corrupted prompt, with one part of its numbers replaced by those of the clean "

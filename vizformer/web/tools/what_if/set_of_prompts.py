@@ -144,8 +144,8 @@ def said(found: SetEffects) -> None:
     )
     if np.isnan(low):
         show_markdown(
-            "**{part}** has the largest mean: {mean}; {against} of {n} prompts have the opposite sign. All of "
-            "them are the same prompt: give several.",
+            "**{part}** has the largest mean: {mean}; {against} of {n} prompts have the opposite sign. "
+            "There is only one distinct prompt: give several.",
             **given,
         )
     else:
@@ -160,7 +160,10 @@ def said(found: SetEffects) -> None:
     if found.refused:
         number, why = found.refused[0]
         show_warning(
-            "{n} prompts are not used. Row {row}: {why}", n=len(found.refused), row=number + 1, why=translate(why)
+            "Prompts that are not used: {n}. The first is in row {row}: {why}",
+            n=len(found.refused),
+            row=number + 1,
+            why=translate(why),
         )
 
 
@@ -169,16 +172,16 @@ def drawn_again(found: SetEffects) -> None:
     clean, *corrupted = found.distinct
     if corrupted:
         show_note(
-            "Of {n} pairs {clean} clean and {corrupted} corrupted prompts are distinct: the bootstrap draws "
-            "these, since pairs with a common prompt are not independent.",
+            "Distinct among {n} pairs: {clean} clean and {corrupted} corrupted prompts. The bootstrap "
+            "draws these, since pairs with a common prompt are not independent.",
             n=len(found.rows),
             clean=clean,
             corrupted=corrupted[0],
         )
     else:
         show_note(
-            "Of {n} prompts {clean} are distinct: the bootstrap draws these, since rows with the same prompt are "
-            "not independent.",
+            "Distinct prompts: {clean} of {n}. The bootstrap draws these, since rows with the same "
+            "prompt are not independent.",
             n=len(found.rows),
             clean=clean,
         )

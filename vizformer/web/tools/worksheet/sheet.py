@@ -59,8 +59,9 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
         with more():
             chosen = _lessons()
             show_note(
-                "Another version has other numbers in its calculations, and another order of choices. Print with the "
-                "browser: only the sheet is printed, with the answers on a separate page."
+                "Another version has other numbers in its calculations, and another order of choices. "
+                "Print with the browser: only the sheet is printed, and the answers, if they are shown, "
+                "on a separate page."
             )
     tokens = [token.text for token in subject.tokens if not token.special] or labels.texts(subject.tokens)
     problems = worksheet(tokens, int(seed)) if calculations else ()

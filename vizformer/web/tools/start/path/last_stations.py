@@ -124,15 +124,17 @@ def loss(about: Sentence) -> Station | None:
 
 def _sublayer_names(found: Walkthrough, config: ModelConfig) -> list[str]:
     token, layer = found.tokens[found.followed].text, found.look.layer
+    attended = _("+ output of attention, all heads")
     if config.residual == "none":
-        after = [_("its replacement"), _("after the feed-forward network")]
+        attended = _("output of attention, all heads")
+        after = [_("the row that replaces it"), _("after the feed-forward network")]
     elif config.norm_order == "post":
         after = [_("= their sum, normalised"), _("= after the feed-forward network, normalised again")]
     else:
         after = [_("= their sum"), _("= plus the output of the feed-forward network")]
     return [
         _("“{token}” before layer {layer}", token=token, layer=layer),
-        _("+ output of attention, all heads"),
+        attended,
         *after,
     ]
 
