@@ -13,7 +13,7 @@ from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model import AttentionRecord, Mask, Reason
 from vizformer.model.masks import total_bias
-from vizformer.model.mixing import mix
+from vizformer.model.mixing import mix_scored
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
         anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
         added = total_bias(position, torch.from_numpy(bias).to(q.device, q.dtype))
         assert added is not None  # there is a mask
-        z = mix(q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scoring)[0, 0]
+        z = mix_scored(q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scoring)[0, 0]
     values = float64(v)
     proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))
     return Masked(scores, bias, weights, reasons, same, proof)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.forward_pass import AttentionCall
-from vizformer.model.mixing import Scoring, mix
+from vizformer.model.mixing import mix
 from vizformer.model.norms import Norm, norm
 from vizformer.model.positions import Rotation
 
@@ -26,7 +26,7 @@ class Attention(nn.Module):
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
-        self.scoring = Scoring(self.d_head**-0.5 if self.own_scale is None else float(self.own_scale))
+        self.scale = self.d_head**-0.5 if self.own_scale is None else float(self.own_scale)
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
         self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
@@ -41,9 +41,9 @@ class Attention(nn.Module):
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
         q = self.queries(x, call)  # [b, n_heads, n_q, d_head]
         k, v = call.cached() or self.keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
-        q, k, v, mask, scoring = call.edited(q, k, v, self.scoring)
-        z = mix(q, k, v, call.bias(mask, q.dtype), scoring)  # [b, n_heads, n_q, d_head]
-        call.record(q, k, v, mask, scoring)
+        q, k, v, mask, scale = call.edited(q, k, v, self.scale)
+        z = mix(q, k, v, call.bias(mask, q.dtype), scale)  # [b, n_heads, n_q, d_head]
+        call.record(q, k, v, mask, scale)
         z = call.heads(z, v)
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out

@@ -4,7 +4,7 @@ A `ForwardPass` is a value that is handed down from the model to its layers.  No
 model can serve many threads.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,6 @@ from torch import Tensor
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
-from vizformer.model.mixing import Scoring
 from vizformer.model.positions import Rotation
 from vizformer.model.trace import Trace
 
@@ -52,15 +51,14 @@ class AttentionCall:
         return (k, v) if self.cache is None else self.cache.append(self.site, k, v)
 
     def edited(
-        self, q: Tensor, k: Tensor, v: Tensor, scoring: Scoring
-    ) -> tuple[Tensor, Tensor, Tensor, Mask | None, Scoring]:
-        """q, k, v, the mask and how they are scored, with what was set by hand."""
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor, Tensor, Mask | None, float]:
+        """q, k, v, the mask and the scale of the scores, with what was set by hand."""
         site, edit = self.site, self.edit
         if edit is None:
-            return q, k, v, self.mask, scoring
+            return q, k, v, self.mask, scale
         q, k, v = edit.apply(f"{site}.q", q), edit.apply(f"{site}.k", k), edit.apply(f"{site}.v", v)
-        scoring = replace(scoring, scale=edit.scale(site, scoring.scale))
-        return q, k, v, edit.mask(site, self.mask, q, k), scoring
+        return q, k, v, edit.mask(site, self.mask, q, k), edit.scale(site, scale)
 
     def bias(self, mask: Mask | None, dtype: torch.dtype) -> Float[Tensor, "b h n_q n_k"] | None:
         """All that is added to the scores: position bias and mask; sizes of 1 stand for "the same for all"."""
@@ -71,11 +69,11 @@ class AttentionCall:
         """What the heads have mixed of v, with what was set by hand."""
         return z if self.edit is None else self.edit.heads(self.site, z, v)
 
-    def record(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scoring: Scoring) -> None:
+    def record(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float) -> None:
         """Leaves the operands in the trace, as the fused kernel got them."""
         if self.trace is not None:
             bias = self._position_bias(q.dtype)
-            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias)
+            self.trace.record_attention(self.site, q, k, v, mask, scale, bias)
 
     def _position_bias(self, dtype: torch.dtype) -> Tensor | None:
         """As it is added: rounded to what the scores are computed in."""

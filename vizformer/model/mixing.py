@@ -1,4 +1,4 @@
-"""softmax(scores) v: one fused call, or step by step where the scores are more than scaled products."""
+"""softmax(scores) v: one fused call, or step by step where a recorded model's scores are more than scaled products."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,24 +13,30 @@ from torch import Tensor
 Numbers = TypeVar("Numbers", Tensor, ndarray)
 
 
-def soft_cap(x: Numbers, cap: float | None) -> Numbers:
-    """cap * tanh(x / cap): about x where x is small, and never beyond -cap or cap; x where there is no cap.
+def mix(
+    q: Float[Tensor, "b h n_q d"],
+    k: Float[Tensor, "b h_kv n_k d"],
+    v: Float[Tensor, "b h_kv n_k d_value"],
+    bias: Tensor | None,
+    scale: float,
+) -> Float[Tensor, "b h n_q d_value"]:
+    """softmax(q k^T * scale + bias) v in every head, in one fused call.
 
-    Source: Bello et al. 2016, "Neural Combinatorial Optimization with Reinforcement Learning", section 4.2 (for logits);
-    Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size", section 2.
+    `bias` is shaped like the scores, with sizes of 1 for "the same for all".  A row whose every key is blocked gives 0.
     """
-    if cap is None:
-        return x
-    return cap * (torch.tanh(x / cap) if isinstance(x, Tensor) else np.tanh(x / cap))
+    shared = q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=shared)
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What becomes of the dot products of queries and keys before anything is added: soft_cap(q k^T * scale, cap).
+    """What becomes of the dot products of queries and keys before anything is added.
 
     Attributes:
         scale: 1 / sqrt(d_head), or what the model or an edit has in its place.
-        cap: by what a recorded model bends the scores; None: they are not bent, as in our own.
+        cap: the scores of a recorded model may be bent by a soft cap, cap * tanh(score / cap): about what they were where
+            they are small, and never beyond -cap or cap (Bello et al. 2016, "Neural Combinatorial Optimization with
+            Reinforcement Learning", section 4.2, for logits; Gemma Team 2024, "Gemma 2", section 2).  None: they are not.
     """
 
     scale: float
@@ -43,7 +49,9 @@ class Scoring:
 
     def bent(self, scores: Numbers) -> Numbers:
         """Dot products that were scaled already, as the model goes on with them."""
-        return soft_cap(scores, self.cap)
+        if self.cap is None:
+            return scores
+        return self.cap * (torch.tanh(scores / self.cap) if isinstance(scores, Tensor) else np.tanh(scores / self.cap))
 
 
 def weights_of(
@@ -60,25 +68,21 @@ def weights_of(
     return torch.softmax(torch.cat([scores, column], -1), dim=-1)[..., :-1].nan_to_num(0.0)
 
 
-def mix(
+def mix_scored(
     q: Float[Tensor, "b h n_q d"],
-    k: Float[Tensor, "b h_kv n_k d"],
-    v: Float[Tensor, "b h_kv n_k d_value"],
+    k: Float[Tensor, "b h n_k d"],
+    v: Float[Tensor, "b h n_k d_value"],
     bias: Tensor | None,
     scoring: Scoring,
     sinks: Float[Tensor, "b h #n_q"] | None = None,
 ) -> Float[Tensor, "b h n_q d_value"]:
-    """softmax(scores + bias) v in every head, the scores made of q k^T as `scoring` says.
+    """`mix` of scores that a recorded model may have bent or given sinks: then step by step.
 
-    `bias` is shaped like the scores, with sizes of 1 for "the same for all".  A row whose every key is blocked gives 0.
     Half precision is left inside, as the fused call does.
     """
-    group = q.shape[1] // k.shape[1]
     if scoring.is_product and sinks is None:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scoring.scale, enable_gqa=group > 1)
+        return mix(q, k, v, bias, scoring.scale)
     wide = [t if t.dtype == torch.float64 else t.float() for t in (q, k, v)]
-    if group > 1:
-        wide[1:] = [t.repeat_interleave(group, dim=1) for t in wide[1:]]
     scores = scoring.bent(wide[0] @ wide[1].mT * scoring.scale)  # [b, h, n_q, n_k]
     weights = weights_of(scores if bias is None else scores + bias, sinks)
     return (weights @ wide[2]).to(v.dtype)

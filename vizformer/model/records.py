@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.model.masks import total_bias
-from vizformer.model.mixing import Scoring, mix, weights_of
+from vizformer.model.mixing import Scoring, mix_scored, weights_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +118,7 @@ class AttentionRecord:
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
         sinks = None if self.sinks is None else self.sinks[None, q]
-        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring, sinks)[0, 0]
+        return mix_scored(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring, sinks)[0, 0]
 
     def of_queries(self, first: int, end: int) -> "AttentionRecord":
         """The same call of some queries only, first <= query < end."""

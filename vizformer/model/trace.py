@@ -59,7 +59,7 @@ class Trace:
         k: Tensor,
         v: Tensor,
         mask: Mask | None,
-        scoring: Scoring,
+        scale: float,
         position_bias: Tensor | None = None,
     ) -> None:
         bias = None if mask is None else mask.bias[0]
@@ -71,7 +71,7 @@ class Trace:
             *operands,
             bias,
             reason,
-            scoring,
+            Scoring(scale),
             place,
             self._labels(site),
             self.assumed,

@@ -120,7 +120,7 @@ class ModelGraph:
             )
             q, k = (x if norm is None else norm(x) for x, norm in ((q, attention.q_norm), (k, attention.k_norm)))
             q, k = (x if call.rotation is None else call.rotation.turn(x) for x in (q, k))
-            z = mix(q, k, v, call.bias(call.mask, q.dtype), attention.scoring)  # [b, n_heads, n, d_head]
+            z = mix(q, k, v, call.bias(call.mask, q.dtype), attention.scale)  # [b, n_heads, n, d_head]
             w_o = attention.W_O.weight.reshape(config.d_model, n_heads, -1)  # [d_model, n_heads, d_head]
             written = torch.einsum("bhne,dhe->bhnd", z, w_o)
             out = [*out, *written.unbind(1)]

@@ -76,7 +76,7 @@ def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -
         _normed(columns(attention.W_K, head // shared, around.before), attention.k_norm),
         columns(attention.W_V, head // shared, around.before),
         out,
-        attention.scoring.scale,
+        attention.scale,
     )
 
 
