@@ -215,6 +215,7 @@ def test_queries_that_are_read_in_pieces_are_one_attention(attention, like):
     weights = next(step for step in trace.steps("h.0.attn", 1, 5) if step.group == "softmax")
     assert_close(weights.result.x.flatten()[:6], whole.pattern(1)[5, :6], check_dtype=False)
     assert check(GPT(attention), ids(2, 8)).said == ()
+    assert trace.nbytes < 1.1 * vf.record(GPT(KINDS[like]), ids(2, 8)).nbytes  # keys are kept once
     assert len(trace.as_trace().sites) == 2
 
 

@@ -577,10 +577,10 @@ class Recorder(TorchFunctionMode):
         return call
 
     def _earlier(self, call_site: str, number: int) -> Call | None:
-        return next(
-            (c for c in reversed(self.calls) if c.site == call_site and c.call == number and c.forward < self.forward),
-            None,
-        )
+        """The call whose keys this one may go on with: of this number in an earlier forward, else the one before it."""
+        own = [call for call in self.calls if call.site == call_site]
+        before = (call for call in reversed(own) if call.call == number and call.forward < self.forward)
+        return next(before, own[-1] if own else None)
 
     def _next_number(self) -> int:
         return sum(call.site == self._site and call.forward == self.forward for call in self.calls)
