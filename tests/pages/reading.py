@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
+from vizformer.web.words.terms import unmarked
+
 
 def said(app: AppTest) -> str:
-    """Every word on the page that is not in a widget."""
+    """Every word on the page that is not in a widget, without the marks of terms."""
     shown = (*app.text, *app.caption, *app.markdown, *app.error, *app.success, *app.subheader, *app.latex)
     parts = [*(element.value for element in shown), *(element.proto.body for element in app.get("html"))]
-    return html.unescape("\n".join(map(str, parts)))
+    return html.unescape(unmarked("\n".join(map(str, parts))))
 
 
 def opens_well(app: AppTest, page: str, **link: object) -> None:

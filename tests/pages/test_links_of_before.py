@@ -21,6 +21,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.link.gone_parts import NEAREST
 from vizformer.web.link.view import View, link_name
 from vizformer.web.widgets import lesson_text
+from vizformer.web.words.terms import unmarked
 
 pytestmark = pytest.mark.quick
 STEP_BY_STEP = "→ Every number of head {} in layer {}, for query {}, step by step"
@@ -381,7 +382,7 @@ def screen(app: AppTest) -> str:
                 shown.append(element.options[element.index])  # as it reads in the box
         elif hasattr(element, "value"):
             shown.append(str(element.value))
-    return "\n".join(shown)
+    return unmarked("\n".join(shown))
 
 
 @pytest.mark.sample(4)

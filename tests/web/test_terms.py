@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from vizformer.web.frame import term_sentences
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.widgets import lesson_text
+from vizformer.web.words import i18n
 from vizformer.web.words.terms import in_letters, marked, read_terms, unmarked
 
 
@@ -36,6 +37,13 @@ def test_three_are_marked_in_a_paragraph_those_with_the_longest_names_and_each_o
     found = marked(text, "en")
     assert re.findall(r"#term-([\w-]+)", found) == ["token", "layer", "attention-weight", "head"]
     assert unmarked(found) == text
+
+
+def test_a_note_marks_its_terms_and_shows_its_values_as_they_stand(monkeypatch):
+    said = list[str]()
+    monkeypatch.setattr(i18n.st, "caption", said.append)
+    i18n.show_note("The head of {name}: every head.", name="a *head*")
+    assert said == [r"The [head](#term-head) of a \*head\*: every head."]
 
 
 def test_an_everyday_word_is_a_term_in_the_lessons_that_teach_it_alone():

@@ -64,30 +64,35 @@ def show_text(text: str, /, **values: object) -> None:
     st.text(_(text, **values))
 
 
-def _marked(text: str, values: Mapping[str, object]) -> str:
+def _quoting(text: str, values: Mapping[str, object]) -> str:
     """`text`, which may have Markdown, in the reader's language; what its values say is shown as it stands."""
     return _(text, **{name: quoted(value) for name, value in values.items()})
 
 
+def _marked(text: str, values: Mapping[str, object]) -> str:
+    """The same with its terms `marked`."""
+    found = marked(catalogue(language()).get(text, text), language())
+    return found.format(**{name: quoted(value) for name, value in values.items()}) if values else found
+
+
 def show_markdown(text: str, /, **values: object) -> None:
     """Shows `text` in the reader's language, terms `marked`; it may have Markdown, its values have none (see `Markup`)."""
-    found = marked(catalogue(language()).get(text, text), language())
-    st.markdown(found.format(**{name: quoted(value) for name, value in values.items()}) if values else found)
+    st.markdown(_marked(text, values))
 
 
 def show_info(text: str, /, **values: object) -> None:
     """Shows `text` in the reader's language, in a box of what there is to know; as `show_markdown`."""
-    st.info(_marked(text, values))
+    st.info(_quoting(text, values))
 
 
 def show_warning(text: str, /, **values: object) -> None:
     """The same in a box of what to look out for."""
-    st.warning(_marked(text, values))
+    st.warning(_quoting(text, values))
 
 
 def show_error(text: str, /, **values: object) -> None:
     """The same in a box of what went wrong."""
-    st.error(_marked(text, values))
+    st.error(_quoting(text, values))
 
 
 def show_note(text: str, /, **values: object) -> None:
