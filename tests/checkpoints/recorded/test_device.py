@@ -12,12 +12,12 @@ from vizformer import analysis
 from vizformer.analysis.causes.ablation import Part, sweep
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.running import measure_group
-from vizformer.checkpoints import AnyCheckpoint
+from vizformer.checkpoints import RecordedCheckpoint
 
 TEXT, TARGET = "The dog was tired", "A cat"
 
 
-def everything(made: AnyCheckpoint) -> list[Any]:
+def everything(made: RecordedCheckpoint) -> list[Any]:
     both = made.shape.architecture == "encoder-decoder"
     given = {"target": TARGET} if both else {}
     trace = made.trace(TEXT, **given)
@@ -27,6 +27,10 @@ def everything(made: AnyCheckpoint) -> list[Any]:
     effects = sweep(made, trace, row, best, parts=[Part(site, 0), Part(site, 1)])
     found.append(torch.tensor([one.divergence for one in effects]))
     found.append(torch.tensor([one.probability for one in analysis.next_tokens(made, trace, row)]))
+    run = made.again(trace)
+    matrices = run.head_weights(run.sites[-1])
+    found += [one.weight for one in (matrices.q, matrices.k, matrices.v) if one is not None]
+    found += [] if matrices.W_O is None else [matrices.W_O]
     if made.shape.decoder_heads:
         found.append(torch.tensor(made.generate(TEXT, max_new=3).ids))
     texts = Corpus.of([f"{TEXT}\t{TARGET}", "A bird sings in the tree.\tA bird"]).passages
