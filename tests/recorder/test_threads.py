@@ -229,3 +229,5 @@ def test_attention_in_a_thread_of_the_models_own_is_named(whole, said):
     trace = vf.record(InThread(whole), ids())
     assert not trace.sites
     assert [str(one) for one in trace.escaped] == said
+    with pytest.raises(TraceError, match="No attention was seen while InThread ran.*" + said[0]):
+        trace.as_trace()

@@ -179,7 +179,11 @@ def app_sites(trace: "RecordedTrace") -> "dict[str, RecordedAttention]":
     if trace.n_runs > 1:
         raise TraceError("This trace has {n} runs: choose one by trace.run(number).", n=trace.n_runs)
     if not trace.attention:
-        raise TraceError("This trace is empty: no attention was recorded.")
+        raise TraceError(
+            "No attention was seen while {name} ran. {escaped}",
+            name=trace.model_name or "-",
+            escaped=trace.escaped or "",
+        )
     names, found = trace.app_stacks, dict[str, "RecordedAttention"]()
     counts: dict[tuple[str, str], int] = {}
     for call in trace.attention:
