@@ -9,6 +9,7 @@ import torch
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, said, tables
+from tests.pages.test_patches import press
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.causes.ablation import parts_of, without
 from vizformer.analysis.causes.asked_prompts import read_rows
@@ -219,6 +220,9 @@ def test_the_part_about_pronouns_says_what_was_measured(open_app, model, pronoun
 def test_below_the_pronouns_stands_the_noun_that_the_translator_writes(open_app) -> None:
     asked = dict(text="I have a cat.", part="reference", dials="heads.pronoun:it_noun")
     app = open_app(PAGE, model="zh-en", **asked)
+    assert not app.exception
+    assert not app.success  # it is measured when it is asked for
+    press(app, "heads.reference.measure")
     assert not app.exception
     checkpoint, prompts = load("zh-en"), bundled_set(SET)
     read, __ = read_rows(checkpoint, prompts)

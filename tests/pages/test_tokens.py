@@ -12,6 +12,7 @@ from tests.bundled import load
 from tests.checkpoints import folders as made
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
+from tests.pages.test_patches import press
 from vizformer.analysis.vectors.contextual import contexts
 from vizformer.analysis.vectors.embeddings import directions, neighbours, norms
 from vizformer.analysis.vectors.senses import sense_gap
@@ -20,7 +21,9 @@ from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut
 from vizformer.web.catalogue import server_folder
+from vizformer.web.lessons.tokens.contexts import sense_gaps
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
+from vizformer.web.widgets import watched_work
 from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/tokens.py"
@@ -361,6 +364,18 @@ def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
     assert {row[5] for row in rows} == {"yes", "no"}
     off = open_app(PAGE, model="cloze", text="She went to the bank.", part="context")
     assert not any(len(rows) == len(FRAMES) for rows in tables(off))
+
+
+def test_senses_that_take_long_are_measured_in_the_queue_of_long_work(open_app: Open, monkeypatch) -> None:
+    monkeypatch.setattr(watched_work, "AT_ONCE", 0)
+    sense_gaps.clear()
+    app = open_app(PAGE, model="cloze", text="She went to the bank.", part="context", dials="tokens.senses:1")
+    assert not app.exception
+    assert not any(len(rows) == len(FRAMES) for rows in tables(app))
+    press(app, "tokens.senses.measure")
+    assert not app.exception
+    [rows] = [rows for rows in tables(app) if len(rows) == len(FRAMES)]
+    assert [row[0] for row in rows] == list(FRAMES)
 
 
 @pytest.mark.sweep

@@ -13,11 +13,12 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, plain_heads, source_language, strongest_parts
+from vizformer.web.widgets import lesson, plain_heads, source_language, strongest_parts, watched_work
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.pronoun_sentences import PAIRS, Pronoun
 from vizformer.web.words import counts, labels
@@ -117,20 +118,15 @@ def _open(subject: Subject, found: ReferenceShift) -> None:
 
 
 @cached
-def heads_taken_out(model: ModelRef) -> SetEffects:
-    """What each head of cross-attention does for the noun that is meant: LD without it less LD."""
+def noun_when_writing(model: ModelRef) -> tuple[SetEffects, int]:
+    """What each head of cross-attention does for the noun that is meant (LD without it less LD); and how often this noun is
+    the more probable one, after the same words, where the text is the last clause."""
     checkpoint, prompts = model_cache.checkpoint(model), bundled_set(SET)
     parts = parts_of(ask(checkpoint, prompts.rows[0]).clean)
     heads: list[Part] = [part for part in parts if part.head is not None and part.sublayer.endswith("cross")]
-    return over_prompts(checkpoint, prompts, "zero", parts=heads)
-
-
-@cached
-def right_without_nouns(model: ModelRef) -> int:
-    """How often the noun that is meant is the more probable one, after the same words, where the text is the last clause."""
-    checkpoint = model_cache.checkpoint(model)
-    rows = [replace(row, clean=last_clause(row.clean)) for row in bundled_set(SET).rows]
-    return sum(bool(ask(checkpoint, row).odds > 0) for row in rows)
+    effects = over_prompts(checkpoint, prompts, "zero", parts=heads, heard=HEARD.get())
+    alone = [replace(row, clean=last_clause(row.clean)) for row in prompts.rows]
+    return effects, sum(bool(ask(checkpoint, row).odds > 0) for row in alone)
 
 
 def last_clause(text: str) -> str:
@@ -142,14 +138,27 @@ def draw_noun(lab: Laboratory, subject: Subject) -> None:
     """In how many sentences the translator decides for the noun that is meant, and the heads that it needs for it."""
     if not source_language.reads_both(subject.model):
         return
-    found = heads_taken_out(subject.model)
+    rows = len(bundled_set(SET).rows)
+    measured = watched_work.watched(
+        noun_when_writing,
+        (subject.model,),
+        quick=False,
+        runs=1000 * rows,  # thousandths of a sentence, as `over_prompts` tells them
+        begin=lab.text("measure"),
+        key="heads.reference.measure",
+        said=lambda done, n: lab.text("progress", done=done // 1000, n=n // 1000),
+        takes=lab.text("takes", n=rows),
+    )
+    if measured is None:
+        return
+    found, alone = measured
     n, first = len(found.rows), found.rows[0]
     st.success(
         lab.text(
             "written",
             right=int((found.odds > 0).sum()),
             n=n,
-            alone=right_without_nouns(subject.model),
+            alone=alone,
             text=first.clean,
             target=first.target,
             answer=first.answer,

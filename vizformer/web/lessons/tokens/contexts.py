@@ -1,5 +1,7 @@
 """A laboratory of the lesson Tokens and embeddings: a static vector, and contextual ones in two sentences."""
 
+from itertools import count
+
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,18 +19,19 @@ from vizformer.figures.embeddings import Curve
 from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.frame import presses
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, beside, occasions
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson, model_suggestions
+from vizformer.web.widgets import chart, lesson, model_suggestions, watched_work
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
 
 lab = Laboratory("tokens", "context")
-AFFORDABLE = 100_000_000  # parameters of a model that reads sixty sentences while a reader waits
+FRAMED, LENGTH = 2 * sum(map(len, FRAMES.values())), 16  # sentences of all frames, and tokens of one, about
 NEAREST, KNOWN = 8, ("cat", "猫")  # words in the picture of static vectors; shown where the table lacks the token
 RARE, CLEAR = 0.05, 0.1  # chance below which it is hardly luck; share from which the senses are told apart
 # One row for the layers' input and one after each layer; the last cosine is the one of the formula.
@@ -62,14 +65,20 @@ def compared(model: ModelRef, first: str, second: str, i: int, j: int) -> Contex
 
 @cached
 def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
-    """Of each word in frames whose sentences the model can read; none where it is too large to read them all."""
-    if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
-        return {}
-    return {
-        token: sense_gap(lambda text: _reading(model, text), frames)
+    """Of each word in frames whose sentences the model can read."""
+    framed = {
+        token: frames
         for token, frames in FRAMES.items()
         if all(model_cache.reads(model, one.text) for written in frames for one in minimal_pair(written))
     }
+    heard, numbers, n = HEARD.get(), count(), 2 * sum(map(len, framed.values()))
+
+    def read(text: str) -> Trace:
+        if heard is not None:
+            heard(next(numbers), n)
+        return _reading(model, text)
+
+    return {token: sense_gap(read, frames) for token, frames in framed.items()}
 
 
 @cached
@@ -132,7 +141,17 @@ def draw(subject: Subject) -> None:
     )
     lesson.ask(static(subject))
     if lab.toggle("senses"):
-        _senses(subject, sense_gaps(subject.model))
+        gaps = watched_work.bounded(
+            sense_gaps,
+            (subject.model,),
+            cost=watched_work.cost(subject, FRAMED, LENGTH),
+            too_long=lab.text("large"),
+            runs=FRAMED,
+            begin=lab.text("measure"),
+            key="tokens.senses.measure",
+        )
+        if gaps is not None:
+            _senses(subject, gaps)
 
 
 @lab.asks("context")
