@@ -4,6 +4,7 @@ import json
 
 import pytest
 from streamlit.runtime.context import ContextProxy
+from streamlit.runtime.state import SafeSessionState, SessionState
 
 from tests.bundled import load
 from tests.pages.conftest import Open
@@ -88,6 +89,21 @@ def test_the_browser_is_asked_for_its_language_once_in_a_run(
     asked.clear()
     app.run()
     assert len(asked) <= 1
+
+
+def test_a_widget_reads_its_own_value_and_not_all_of_the_session(open_app: Open, monkeypatch) -> None:
+    every, read = SessionState.filtered_state, list[object]()
+    monkeypatch.setattr(SessionState, "filtered_state", property(lambda self: read.append(1) or every.fget(self)))
+    app = open_app(PAGE, model="zh-en", text="他喜欢猫。", part="arithmetic")
+    assert not app.exception
+    assert app.selectbox
+    assert app.number_input
+    assert not read
+    session = SafeSessionState(SessionState(), lambda: None)
+    session["head"], session["empty"] = 3, None
+    values = session.filtered_state
+    assert dict(values) == {"head": 3, "empty": None}
+    assert ("head" in values, "layer" in values, values["head"], len(values)) == (True, False, 3, 2)
 
 
 def test_the_greedy_text_of_the_generation_page_is_the_target_that_was_written_for_the_trace(monkeypatch) -> None:
