@@ -1,6 +1,6 @@
 """The heads of a long text: a small map of each, without ever holding a whole one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,9 @@ from vizformer.model import Trace
 from vizformer.model.masks import total_bias
 from vizformer.model.mixing import weights_of
 from vizformer.model.records import AttentionRecord
+
+AT_ONCE = 1 << 16
+"""Numbers up to which several pools of queries are computed together: those of a short text in one pass."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ def records_overview(records: Sequence[AttentionRecord], rows: ndarray, columns:
     """The largest weight in every pool of cells, and the measures, for the heads of some layers.
 
     largest[l, h, i, j] = max of softmax(scores of head h in layer l) over queries rows[i] <= q < rows[i + 1] and keys
-    columns[j] <= k < columns[j + 1].  One pool of queries is computed at a time, over the keys that one of them sees, so
-    that no more than heads x queries of a pool x keys numbers are held.
+    columns[j] <= k < columns[j + 1].  One pool of queries, or a few, is computed at a time, over the keys that one of them
+    sees, so that no more than heads x queries of a pool x keys numbers are held, or AT_ONCE.
 
     `rows`, `columns`: where the pools begin, rising from 0; the last one ends with the text.
     """
@@ -55,7 +58,8 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0).transpose(1, 2)
     out = np.zeros((record.n_heads, len(rows), len(columns)), dtype=np.float32)
     sums = Sums(record.n_heads, n_k, record.q.device)
-    for index, (start, end) in enumerate(zip(rows, [*rows[1:], n_q], strict=True)):
+    for index, pools in _together(rows, n_q, record.n_heads * n_k):
+        start, end = pools[0], pools[-1]
         bias = total_bias(_rows(record.position_bias, start, end), _rows(record.bias, start, end))
         first, last = _seen(_rows(record.bias, start, end), n_k)
         if first == last:
@@ -65,15 +69,25 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         if bias is not None:
             scores += bias[:, :, first:last]
         weights = weights_of(scores, _rows(record.sinks, start, end))  # [heads, queries of the pool, keys]
-        _strongest(out, index, weights, columns, first, n_k)
+        _strongest(out[:, index : index + len(pools) - 1], weights, np.diff(pools).tolist(), columns, first, n_k)
         sums.add(weights, scores, start, first)
     return out, sums
 
 
-def _strongest(out: ndarray, index: int, weights: Tensor, columns: ndarray, first: int, n_k: int) -> None:
-    strongest = np.zeros((len(weights), n_k), dtype=np.float32)
-    strongest[:, first : first + weights.shape[2]] = weights.amax(dim=1).cpu().numpy()
-    out[:, index] = np.maximum.reduceat(strongest, columns, axis=1)
+def _together(rows: list[int], n_q: int, numbers: int) -> Iterator[tuple[int, list[int]]]:
+    """Pools that are computed together: the place of the first, where each begins, and where the last one ends."""
+    ends, first = [*rows[1:], n_q], 0
+    for last, end in enumerate(ends):
+        if last + 1 == len(ends) or (ends[last + 1] - rows[first]) * numbers > AT_ONCE:
+            yield first, [*rows[first : last + 1], end]
+            first = last + 1
+
+
+def _strongest(out: ndarray, weights: Tensor, sizes: list[int], columns: ndarray, first: int, n_k: int) -> None:
+    strongest = np.zeros((len(weights), len(sizes), n_k), dtype=np.float32)
+    found = torch.stack([pool.amax(1) for pool in torch.split(weights, sizes, 1)], 1)
+    strongest[:, :, first : first + weights.shape[2]] = found.cpu().numpy()
+    out[:] = np.maximum.reduceat(strongest, columns, axis=2)
 
 
 def _rows(bias: Tensor | None, start: int, end: int) -> Tensor | None:
