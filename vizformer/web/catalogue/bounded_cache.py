@@ -209,6 +209,9 @@ class Cached(Generic[P, R]):
         self._function, self._cache, self._refusals, self._weigh = function, cache, refusals, weigh
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._signature = inspect.signature(function)
+        plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in self._signature.parameters.values())
+        # So many arguments in order are the key as they are.
+        self._n = len(self._signature.parameters) if plain else None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         key = self._key(*args, **kwargs)
@@ -216,6 +219,8 @@ class Cached(Generic[P, R]):
         return self._cache.get(key, lambda: self._function(*args, **kwargs), refusals=refusals, weigh=self._weigh)
 
     def _key(self, *args: P.args, **kwargs: P.kwargs) -> tuple[Any, ...]:
+        if len(args) == self._n and not kwargs:
+            return (self._name, *args)
         bound = self._signature.bind(*args, **kwargs)  # however it is called, the same call has the same key
         bound.apply_defaults()
         return (self._name, *bound.arguments.values())

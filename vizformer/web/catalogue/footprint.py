@@ -57,11 +57,13 @@ def _known(kind: type) -> tuple[object, Parts | None]:
     if issubclass(kind, Mapping):
         return True, lambda value: [*value.keys(), *value.values()]
     if issubclass(kind, (list, tuple, set, frozenset, deque)):
-        return True, list
+        return True, lambda value: value
     if issubclass(kind, memoryview):
         return True, lambda value: [value.obj]
     slots = (one.__dict__.get("__slots__", ()) for one in kind.__mro__)
     names = [name for found in slots for name in ((found,) if isinstance(found, str) else found)]
     if hasattr(kind, "__array_interface__"):
         names.append("base")  # of an array that is a view
-    return True, lambda value: [*getattr(value, "__dict__", {}).values(), *(getattr(value, n, None) for n in names)]
+    if names:
+        return True, lambda value: [*getattr(value, "__dict__", {}).values(), *(getattr(value, n, None) for n in names)]
+    return True, lambda value: getattr(value, "__dict__", {}).values()

@@ -8,6 +8,7 @@ assumptions; nobody was timed.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from vizformer.web.link.languages import SOURCE
@@ -25,6 +26,7 @@ def counted(texts: Iterable[str]) -> tuple[int, int]:
     return len(re.findall(r"\S*\w\S*", re.sub(_CHINESE, " ", text))), len(re.findall(_CHINESE, text))
 
 
+@lru_cache(maxsize=1024)  # every run of a lesson asks for all of its texts
 def reading(*texts: str) -> float:
     """Seconds."""
     words, characters = counted(texts)
