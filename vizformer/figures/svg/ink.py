@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -20,6 +21,7 @@ FONTS = (
 SIZE = 12  # px of letters
 LETTERS = "#222222"
 FAINT = "#d9d9d9"  # lines of the grid
+_SHORT = 64  # characters of what is kept for the next element
 
 _RGBA = re.compile(r"rgba?\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*(?:,\s*([\d.]+)\s*)?\)")
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # the direction of all that follows
@@ -28,23 +30,40 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 def tag(name: str, *inside: str, **attributes: object) -> str:
     """An element; what stands inside is SVG already. `None` leaves an attribute out, `_` stands for `-`."""
-    said = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={quoteattr(printable(number(value)))}"
-        for key, value in attributes.items()
-        if value is not None
-    )
+    said = "".join([f" {_name(key)}={_said(value)}" for key, value in attributes.items() if value is not None])
     return f"<{name}{said}>{''.join(inside)}</{name}>" if inside else f"<{name}{said}/>"
+
+
+@cache
+def _name(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
+
+
+def _said(value: object) -> str:
+    """An attribute's value in quotes; a number has nothing to escape, and of short texts few are different."""
+    if not isinstance(value, str):
+        return f'"{number(value)}"'
+    return _kept(value) if len(value) < _SHORT else _quoted(value)
+
+
+def _quoted(value: str) -> str:
+    return quoteattr(printable(value))
+
+
+_kept = lru_cache(maxsize=1024)(_quoted)
 
 
 def number(value: object) -> str:
     """A length without digits that nobody sees."""
-    if isinstance(value, float | np.floating):
+    if isinstance(value, (float, np.floating)):
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return str(value)
 
 
 def plain(text: str) -> list[str]:
     """The lines of a text that Plotly would read as its kind of HTML."""
+    if "<" not in text and "&" not in text:
+        return [text]
     lines = re.split(r"<br\s*/?>", text)
     return [html.unescape(re.sub(r"</?(?:b|i|em|sub|sup|span)(?: [^>]*)?>", "", line)) for line in lines]
 
@@ -116,6 +135,7 @@ def rgba(colour: str) -> tuple[float, float, float, float]:
     raise ValueError(f"no colour that a file knows: {colour!r}")
 
 
+@lru_cache(maxsize=1024)
 def paint(colour: str) -> tuple[str, float | None]:
     """A colour and its opacity (None where it covers), as an SVG has them apart."""
     if colour in ("gray", "grey", "white", "black", "none"):
