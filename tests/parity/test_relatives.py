@@ -10,7 +10,6 @@ import torch
 
 pytest.importorskip("transformers")
 
-from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import Opened, load
@@ -133,17 +132,6 @@ def test_pieces_alone_are_not_read(kind: str, tmp_path: Path) -> None:
     (folder / "sentencepiece.bpe.model").write_bytes(b"\n\0")
     with pytest.raises(CheckpointError, match=r"sentencepiece\.bpe\.model.*tokenizer\.json is needed.*save_pretrained"):
         load(folder)
-
-
-def test_a_shared_tensor_goes_back_as_one() -> None:
-    from vizformer.checkpoints.tensors.tensor_map import Part
-
-    part, ours = Part("norm.weight", ("a.weight", "b.weight"), shared=True), {"a.weight": (4,), "b.weight": (4,)}
-    stored = torch.arange(4.0)
-    found = part.split(stored, ours)
-    assert part.shape(ours) == (4,)
-    tiny.assert_close(found["a.weight"], stored)
-    tiny.assert_close(part.join(found), stored)
 
 
 # --- mBART ------------------------------------------------------------------------------------------------------
