@@ -301,7 +301,7 @@ def test_the_notice_of_another_language_is_one_box_on_a_phone(open_tab):
     tab.settled()
     box = tab.page.locator(".st-key-other-language")
     expect(box.get_by_test_id("stAlert")).to_contain_text("This model reads Chinese and English, not Cyrillic")
-    expect(box.get_by_role("button", name="Use the sentence I have a cat.")).to_be_visible()
+    expect(box.get_by_role("button", name="Use the sentence “I have a cat.”")).to_be_visible()
     assert box.bounding_box()["height"] <= 160
     assert tab.page.locator(".vf-attention").bounding_box()["y"] < 720
 
@@ -309,6 +309,6 @@ def test_the_notice_of_another_language_is_one_box_on_a_phone(open_tab):
 def test_the_notice_of_another_language_leaves_the_picture_in_sight(open_tab):
     tab = open_tab("/attention?model=zh-en&text=фонарь+погас", height=800)
     tab.settled()
-    way = tab.page.get_by_role("button", name="Use the sentence I have a cat.")
+    way = tab.page.get_by_role("button", name="Use the sentence “I have a cat.”")
     assert way.bounding_box()["y"] < tab.page.get_by_test_id("stAlert").bounding_box()["y"] + 60
     assert tab.page.locator(".vf-attention").bounding_box()["y"] < 400

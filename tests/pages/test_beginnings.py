@@ -64,7 +64,7 @@ def test_the_readers_own_sentence_and_model_stay(open_app):
     ("page", "text", "label", "after"),
     [
         (MASKS, "I have a cat.", "Use the model zh-en", ("zh-en", "I have a cat.")),
-        (CROSS, "кот", "Use the sentence 我有一只猫。", ("one-way", CHINESE.text)),
+        (CROSS, "кот", "Use the sentence “我有一只猫。”", ("one-way", CHINESE.text)),
     ],
 )
 def test_one_press_leads_out_of_a_sentence_that_the_model_does_not_read(open_app, one_way, page, text, label, after):

@@ -172,7 +172,7 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
             label = _("Use the model {name}", name=quoted(sources.title(other)))
             st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
         else:
-            label = _("Use the sentence {text}", text=sentence)
+            label = _("Use the sentence “{text}”", text=sentence)
             st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
     return True
 

@@ -42,7 +42,7 @@ def notice(subject: Subject) -> None:
     sentence = learned_texts.nearest(subject.text, offered.sentences)
     with st.container(horizontal=True, key="other-language"):
         st.info(said(sign, found, bounds))
-        label = _("Use the sentence {text}", text=sentence)
+        label = _("Use the sentence “{text}”", text=sentence)
         st.button(label, key="unlearned.use", on_click=_use, args=(sentence,))
 
 
