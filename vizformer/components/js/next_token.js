@@ -7,7 +7,7 @@ import { fill, visible } from "./text.js";
 /** @import { Words } from "./types.d.ts" */
 /** @import { SentPicture } from "./picture_types.d.ts" */
 
-const LONG = 18;  // characters of a line of what was written
+const LONG = 18;  // Chinese characters, or pairs of Latin letters, of a line of what was written
 const WHOLE = 0.5;  // a probability from which on the largest has the whole length
 
 /**
@@ -53,5 +53,5 @@ export function drawWritten(host, { lanes, written, candidates, own, words }, ro
     const next = candidates[predicted]?.[0];
     host.replaceChildren(...(next ? [`${visible(lanes[0].tokens[predicted])} → `, element("mark", "", visible(next[0]))] : []));
   }
-  host.classList.toggle("vf-whole-long", written.join("").length > LONG);
+  host.classList.toggle("vf-whole-long", written.join("").replace(/[ -\u024f]{2}/g, "m").length > LONG);
 }
