@@ -89,10 +89,10 @@ def _short(said: tuple[str, ...]) -> str:
 
 
 def _once(said: str) -> str:
-    head, found, names = said.rpartition(" at ") if " at " in said else said.rpartition(" in ")
-    if not found or "," not in names:
-        return said
-    return head + found + ", ".join(dict.fromkeys(re.sub(r"\.\d+(?=\.|$)", ".*", name) for name in names.split(", ")))
+    def short(names: re.Match[str]) -> str:
+        return ", ".join(dict.fromkeys(re.sub(r"\.\d+(?=\.|$)", ".*", name) for name in names[0].split(", ")))
+
+    return re.sub(r"[\w.]+(?:, [\w.]+)+", short, said)
 
 
 def result(name: str) -> Result:
