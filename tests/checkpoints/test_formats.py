@@ -114,7 +114,7 @@ def test_a_tensor_that_cannot_be_read_later_is_damage_of_its_file():
             raise ValueError(f"{key} ends early")
 
     with pytest.raises(CheckpointError, match=r"model\.safetensors.*ends early"):
-        weights._reader(Cut(), "embedding", "model.safetensors")()
+        weights._read(Cut(), "embedding", "model.safetensors")
 
 
 def test_what_is_made_of_several_tensors_has_the_widest_of_their_kinds():
