@@ -78,7 +78,10 @@ def test_what_an_adapter_adds_is_added(
     assert_close(found, logits(module), rtol=0, atol=1e-5)
     assert float((found - before).abs().max()) > 0.01
     said = " ".join(map(str, opened.report.assumptions))
-    assert f'added to {len(modules)} tensors; it says that it was made for "somebody/base"' in said
+    assert (
+        f'by its own account for "somebody/base": VizFormer added its update to the weights (tensors: {len(modules)})'
+        in said
+    )
 
 
 def test_a_tensor_that_was_trained_whole_takes_the_place_of_the_models(tmp_path: Path) -> None:
@@ -117,8 +120,8 @@ def changed(tensors: dict[str, Tensor], config: dict[str, Any], change: str) -> 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("a matrix alone", "one of the two matrices is missing"),
-        ("another model", r"has shape \[16, 16\], the adapter's matrices make it \[16, 24\].*somebody/base"),
+        ("a matrix alone", "lacks one of its two matrices"),
+        ("another model", r"has shape \[16, 16\], but the adapter's matrices need \[16, 24\].*somebody/base"),
         ("another layer", "layers.77.* belongs to none of its tensors"),
         ("no number", "holds NaN or infinite"),
         ("whole numbers", "is stored as .i8"),

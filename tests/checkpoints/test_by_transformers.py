@@ -149,7 +149,7 @@ def test_a_type_of_ours_that_turns_otherwise_is_recorded_and_the_note_says_why(r
     assert isinstance(opened, RecordedCheckpoint)
     said = str(opened.report.assumptions[0])
     assert 'own arithmetic for "llama" lacks what config.json asks for (rope_parameters=' in said
-    assert f'rotary positions with rope_type "{rope}": supported are' in said
+    assert f'rotary positions with rope_type "{rope}": VizFormer supports' in said
     theirs = transformers.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager")
     ids = [token.id for token in opened.encode("I have two dogs")]
     trace = opened.trace(ids=ids)

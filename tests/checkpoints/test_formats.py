@@ -34,7 +34,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "gguf": (
         "model.Q4_K_M.gguf",
         b"GGUF\x03\x00\x00\x00" + NUMBERS,
-        "is a GGUF file.*GGUF is not read.*Open the original",
+        "is a GGUF file.*VizFormer does not read GGUF.*Open the original",
     ),
     "gguf by another name": ("model.bin", b"GGUF\x03\x00\x00\x00" + NUMBERS, "is a GGUF file"),
     "ggml": ("ggml-model.bin", b"tjgg\x01\x00\x00\x00" + NUMBERS, "is a GGML file"),
@@ -128,7 +128,7 @@ def test_what_is_made_of_several_tensors_has_the_widest_of_their_kinds():
 def test_weights_of_a_kind_that_is_not_read_are_named_with_the_way_out(tmp_path, file):
     (tmp_path / file).write_bytes(b"x")
     said = str(weights.no_weights(Folder(tmp_path)))
-    assert f"has its weights in {file}, which is not read" in said
+    assert f"has its weights in {file}, which VizFormer does not read" in said
     assert "save_pretrained" in said
 
 

@@ -259,7 +259,7 @@ def test_compressed_archives(folder: Path) -> None:
         if file.suffix != ".safetensors":
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("archive/data.pkl", b"\0" * 10**7)
-            refused(folder, file.name, "nothing is unpacked here. Save it again")
+            refused(folder, file.name, "VizFormer does not unpack it. Save it again")
             with zipfile.ZipFile(file, "w") as archive:
                 archive.writestr("archive/data.pkl", b"\0" * (64 * 2**20 + 1))
             refused(folder, file.name, "is encrypted or too large")

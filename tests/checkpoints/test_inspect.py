@@ -29,7 +29,7 @@ def test_a_folder_in_their_layout(tmp_path: Path) -> None:
         "scripts     Latin ",
         "stored as   float32",
         "attention",
-        "unused: bert.pooler.dense.bias [16] float32 (the summary of the first token, used by classifiers only)",
+        "unused: bert.pooler.dense.bias [16] float32 (the pooler, a summary of the first token that only classifiers use)",
     ):
         assert part in text
     assert "used: bert.embeddings" not in text

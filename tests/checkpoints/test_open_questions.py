@@ -48,7 +48,7 @@ def test_what_decides_nothing_is_not_asked_and_not_taken() -> None:
 
 def test_an_answer_that_the_others_leave_no_place_for_is_refused_unless_it_says_what_is_so_anyway() -> None:
     usual = replace(ROWS, usual="head_by_head")
-    with pytest.raises(CheckpointError, match=r"scaled_rows=in_turn decides nothing where n_heads=1: leave it out"):
+    with pytest.raises(CheckpointError, match=r"scaled_rows=in_turn has no effect where n_heads=1: leave it out"):
         resolve((HEADS, usual), {"n_heads": 1, "scaled_rows": "in_turn"}, {}, "model.pt")
     for same in ("head_by_head", "none", None):
         assert resolve((HEADS, usual), {"n_heads": 1, "scaled_rows": same}, {}, "model.pt").values == {"n_heads": 1}

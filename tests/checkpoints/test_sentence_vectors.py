@@ -34,7 +34,7 @@ def test_what_the_files_say_of_pooling(tmp_path):
             [{"type": "sentence_transformers.models.Dense"}],
             r"models\.Dense\" after",
         ),
-        ([], None, "holds .* where an object with fields belongs"),
+        ([], None, "contains .* instead of a JSON object"),
     ],
 )
 def test_what_is_not_computed_is_said(said, modules, words, tmp_path):

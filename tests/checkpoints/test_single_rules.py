@@ -88,7 +88,7 @@ def test_rotary_waves_of_another_width_than_a_head_are_refused(tmp_path: Path) -
     angles = torch.outer(torch.arange(LONGEST), torch.cat([10_000.0 ** (-torch.arange(W) / W)] * 2))
     for name in [name for name in weights if "rotary" in name]:
         weights[name] = angles.sin() if name.endswith("sin") else angles.cos()
-    with pytest.raises(CheckpointError, match="do not turn the two halves of a head"):
+    with pytest.raises(CheckpointError, match="do not rotate the two halves of a head"):
         load(saved(weights, tmp_path), activation="gelu")
 
 

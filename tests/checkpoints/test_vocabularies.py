@@ -192,7 +192,7 @@ def test_classes_that_split_otherwise_are_refused(name: str, tmp_path: Path) -> 
     folders.write_wordpiece(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
     with pytest.raises(
-        CheckpointError, match=rf"{name.removesuffix('Fast')}, which is not read here: .*tokenizer\.json"
+        CheckpointError, match=rf"{name.removesuffix('Fast')}, which VizFormer does not read: .*tokenizer\.json"
     ):
         read(tmp_path, "BERT")
 

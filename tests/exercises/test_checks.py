@@ -51,7 +51,7 @@ def test_a_slip_is_named(name, slip):
     assert not found.passed
     assert exercise.task.slips[slip] in found.known, found
     assert len(found.known) == (2 if slip in TWINS else 1), found
-    assert ("they do not tell which one yours is" in repr(found)) == (slip in TWINS)
+    assert ("yours is one of them" in repr(found)) == (slip in TWINS)
     assert found.departure is not None
 
 
@@ -70,7 +70,7 @@ def test_mistakes_that_give_the_same_numbers_are_all_named():
     slip = "variance + eps ⟶ variance"
     exercise = vf.exercise("add_norm")
     found = exercise.check(*slipped(exercise.task.solutions, slip))
-    assert "they do not tell which one yours is" in repr(found)
+    assert "yours is one of them" in repr(found)
     assert [str(one) for one in found.known] == [
         *(f"The norm's ε is {eps}; here it is 0.05." for eps in ("0.0001", "1e-05", "1e-06", "1e-08")),
         "The norm's ε is left out; here it is 0.05.",
@@ -86,7 +86,7 @@ def test_a_mistake_that_gives_one_of_several_results_is_not_named_as_certain():
     both = entering + '\nfeed_forward(x, below(w, "feedforward.")) ⟶ 2 * feed_forward(x, below(w, "feedforward."))'
     found = exercise.check(*slipped(exercise.task.solutions, both))
     assert len(found.known) > 1
-    assert "it is another mistake, or not the only one" in repr(found)
+    assert "you made another one, or more than one" in repr(found)
 
 
 def test_of_a_single_number_no_factor_is_named():
@@ -145,8 +145,8 @@ def test_what_is_made_by_hand_is_what_the_eye_finds():
         ("feedforward", "two numbers, three neurons", "out"): [[6, 9], [0, 11]],
         ("loss", "(ln 2 + ln 4) / 2", "loss"): 1.5 * math.log(2),
         ("decoding", "width 1, which is greedy", "ids"): [2, 1],
-        ("decoding", "width 2 finds what is likelier", "ids"): [3, 1],
-        ("decoding", "width 2 finds what is likelier", "score"): math.log(0.3998 * 0.94),
+        ("decoding", "width 2 finds a more probable text", "ids"): [3, 1],
+        ("decoding", "width 2 finds a more probable text", "score"): math.log(0.3998 * 0.94),
         ("training", "w = 3, loss w² / 2", "step 1: parameters"): [2.5],
         ("training", "w = 0.8, loss w² / 2", "step 1: parameters"): [0.4],
     }.items():
@@ -185,7 +185,7 @@ HEAD = TASKS["head"].solutions[0]
         (lambda q, k, v, blocked=None: 1 / 0, "It raises ZeroDivisionError"),
         (functools.partial(HEAD, nothing=1), "It raises TypeError: head() got an unexpected"),
         (torch.nn.Identity(), "It raises TypeError"),
-        ("head", "Hand in your function itself: check(head)"),
+        ("head", "Pass your function itself: check(head)"),
     ],
 )  # fmt: skip
 def test_what_is_no_result_is_told_with_the_way_out(wrong, words):

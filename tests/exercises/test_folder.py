@@ -135,7 +135,7 @@ def test_what_a_student_wrote_is_never_written_over(tmp_path):
     changed = tmp_path / "exercise_05_add_norm.py"
     changed.write_text("mine", encoding="utf-8")
     (tmp_path / "README.md").unlink()
-    with pytest.raises(TraceError, match=r"holds exercise_05_add_norm\.py with something else in it"):
+    with pytest.raises(TraceError, match=r"already contains exercise_05_add_norm\.py with other contents"):
         write(tmp_path)
     assert changed.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "README.md").exists()  # nothing was written
@@ -150,7 +150,7 @@ def test_the_command_lays_them_out_in_both_languages(tmp_path):
         assert "15 files" in done.output
         assert title in (tmp_path / language / "exercise_03_head.py").read_text(encoding="utf-8")
     for arguments, said in (
-        (["zh", "--language", "en"], "something else in it"),
+        (["zh", "--language", "en"], "with other contents"),
         (["fr", "--language", "fr"], "no language 'fr'"),
     ):
         refused = CliRunner().invoke(main, ["exercises", str(tmp_path / arguments[0]), *arguments[1:]])

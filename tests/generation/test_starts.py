@@ -39,7 +39,7 @@ def test_the_start(options: dict[str, int | None], start: tuple[int, ...]) -> No
         assert [step.id for step in checkpoint.generate("我有 cat", max_new=3).steps] == [step.id for step in found]
     else:
         for ask in (checkpoint.opening, checkpoint.trace, checkpoint.generate):
-            with pytest.raises(TraceError, match="which token the decoder of tiny begins with: give a target"):
+            with pytest.raises(TraceError, match="the start token of the decoder of tiny: give a target"):
                 ask("我有 cat")
         assert checkpoint.trace("我有 cat", target="cat").tokens["decoder"]
 

@@ -235,9 +235,9 @@ def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf
     [
         (
             "en-US",
-            ["weights without the program that uses them", "save_pretrained", "vf.load(path, config=..., mapping"],
+            ["contains only weights", "save_pretrained", "vf.load(path, config=..., mapping"],
         ),
-        ("zh-CN", ["只有权重，没有使用它们的程序", "save_pretrained", "vf.load(path, config=..., mapping"]),
+        ("zh-CN", ["只有权重，而权重文件不说明", "save_pretrained", "vf.load(path, config=..., mapping"]),
     ],
 )
 def test_weights_that_no_layout_knows_are_told_how_to_come(open_app, shelf, locale, words):

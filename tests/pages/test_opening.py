@@ -212,7 +212,7 @@ def test_one_who_leaves_does_not_stop_the_others(monkeypatch):
 
     def fetch(name, progress, accept):
         assert progress.stop.wait(60)
-        raise library.StoppedError(N_("The download was stopped. What had come is kept."))
+        raise library.StoppedError(N_("The download was stopped. The part that has arrived is kept."))
 
     monkeypatch.setattr(library, "fetch", fetch)
     monkeypatch.setattr(hub.session_folders, "current", lambda: who[0])

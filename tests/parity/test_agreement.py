@@ -51,7 +51,7 @@ def test_what_transformers_cannot_open_is_said(root):
 def test_maps_of_other_sizes_are_not_compared(tmp_path):
     """Longformer's code attends in chunks."""
     folder = written("longformer", tmp_path)
-    with pytest.raises(CheckpointError, match="no map of these tokens"):
+    with pytest.raises(CheckpointError, match="no attention map of these tokens"):
         agreement(load(folder), folder, TEXT)
 
 

@@ -50,7 +50,7 @@ def test_two_segments(tmp_path: Path) -> None:
 def test_bodies_without_a_head(family: str, model: str, tmp_path: Path) -> None:
     checkpoint = opened_and_same(folders.FAMILIES[family](tmp_path, model=model), model)
     assert not checkpoint.report.has_head
-    assert any("no head that predicts tokens" in str(note) for note in checkpoint.report.assumptions)
+    assert any("no output layer that predicts tokens" in str(note) for note in checkpoint.report.assumptions)
 
 
 def test_other_heads_are_left_out(tmp_path: Path) -> None:

@@ -397,7 +397,9 @@ def test_a_file_with_second_names(kind: str, tmp_path: Path) -> None:
         notes = [str(note) for note in load(tmp_path).report.assumptions]
         for alias, name in first.items():
             assert not [note for note in notes if "does not read" in note or f"not say {name}:" in note]
-            said = f"{name}={others[name]} and {alias}={second[alias]} are two names of one thing: {alias} is followed"
+            said = (
+                f"{name}={others[name]} and {alias}={second[alias]} are two names of one field: VizFormer takes {alias}"
+            )
             assert any(said in note for note in notes) is contradicts
 
 
@@ -422,4 +424,4 @@ def test_layers_of_t5_by_its_second_name(tmp_path: Path) -> None:
 def test_rope_scaling_comes_before_rope_parameters(tmp_path: Path) -> None:
     found = load(folders.change(folders.llama(tmp_path), rope_scaling=LINEAR))
     assert found.model.config.rope_scaling == "linear"
-    assert any("are two names of one thing: rope_scaling is followed" in str(a) for a in found.report.assumptions)
+    assert any("are two names of one field: VizFormer takes rope_scaling" in str(a) for a in found.report.assumptions)

@@ -92,7 +92,11 @@ def test_folded_norms_are_told_by_centred_embeddings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "answer", "said"),
     [
-        ("PyTorch's, over the batch", dict(activation="otherwise"), "a function that none of VizFormer's models has"),
+        (
+            "PyTorch's, over the batch",
+            dict(activation="otherwise"),
+            "an activation function that none of VizFormer's models has",
+        ),
         (
             "PyTorch's, logits by the embeddings, positions from 1 on",
             dict(first_position="otherwise"),
@@ -103,8 +107,12 @@ def test_folded_norms_are_told_by_centred_embeddings(tmp_path: Path) -> None:
             dict(logit_scale="otherwise"),
             "divided by another number, or bounded by a soft cap",
         ),
-        ("nanoGPT, RMS norms", dict(known_code=False), "what a changed forward computes stands in no file of weights"),
-        ("translator, PyTorch's", dict(causal=False), "sees what comes after a position, as no mask hides it"),
+        (
+            "nanoGPT, RMS norms",
+            dict(known_code=False),
+            "a file of weights does not say what a changed forward computes",
+        ),
+        ("translator, PyTorch's", dict(causal=False), "without a causal mask each position of the decoder"),
     ],
 )
 def test_what_no_model_here_computes_is_refused_in_words(name: str, answer: Any, said: str, tmp_path: Path) -> None:
@@ -121,7 +129,7 @@ def test_what_no_model_here_computes_is_refused_in_words(name: str, answer: Any,
 @pytest.mark.parametrize("without", ["encoder", "decoder"])
 def test_a_last_norm_in_one_of_two_stacks_is_refused_in_words(without: str, tmp_path: Path) -> None:
     torch.save(conventions.TorchOneNorm(without).state_dict(), tmp_path / "model.pt")
-    with pytest.raises(CheckpointError, match=r"model\.pt has a last norm in one of two stacks alone.*Record"):
+    with pytest.raises(CheckpointError, match=r"model\.pt has a final norm in only one of its two stacks.*Record"):
         load(tmp_path / "model.pt", **KINDS["translator, PyTorch's"].answers)
 
 

@@ -87,7 +87,7 @@ def test_waves_that_a_pegasus_file_holds_are_compared(tmp_path: Path) -> None:
     folders.save_tensors(folder, weights)
     assert load(folder).key == without.key
     folders.save_tensors(folder, {**weights, waves[1]: weights[waves[1]] + 0.1})
-    with pytest.raises(CheckpointError, match="should hold what follows"):
+    with pytest.raises(CheckpointError, match="does not have the numbers that follow"):
         load(folder)
 
 

@@ -114,7 +114,7 @@ def test_slices_for_several_machines_are_put_together(rows: bool, tied: bool, tm
     same_numbers(ours, theirs(source, "LlamaForCausalLM"))
     assert {fate.name: fate.shape for fate in ours.report.tensors} == {n: tuple(t.shape) for n, t in whole.items()}
     assert list(ours.report.files) == ["consolidated.00.pth", "consolidated.01.pth"]
-    assert any("2 files have a slice of every matrix" in str(said) for said in ours.report.assumptions)
+    assert any("2 files each have a slice of every matrix" in str(said) for said in ours.report.assumptions)
     matrices = sum(tensor.nbytes for name, tensor in whole.items() if tensor.dim() == 2)
     needed = memory.need(ours.report, torch.float32)
     assert needed.weights > memory.need(before, torch.float32).weights  # what is put together is not mapped
@@ -128,19 +128,19 @@ def test_slices_that_are_not_of_one_model_or_incomplete_are_refused(tmp_path: Pa
     sliced(made, 4, rows=True)
     last = torch.load(made / "consolidated.03.pth", weights_only=True)
     for changed, said in (
-        ({**last, "norm.weight": last["norm.weight"] + 1}, r'how "norm\.weight" was cut is not known'),
-        ({**last, "adapter.weight": torch.ones(2, 2)}, r'"adapter\.weight" is not in all of them'),
+        ({**last, "norm.weight": last["norm.weight"] + 1}, r'VizFormer does not know how "norm\.weight" was split'),
+        ({**last, "adapter.weight": torch.ones(2, 2)}, r'"adapter\.weight" is missing in some of them'),
         (
             {**last, "output.weight": last["output.weight"][:-1]},
-            r'"output\.weight" is not in all of them, or not alike',
+            r'"output\.weight" is missing in some of them, or differs',
         ),
         (
             {**last, "output.weight": last["output.weight"].half()},
-            r'"output\.weight" is not in all of them, or not alike',
+            r'"output\.weight" is missing in some of them, or differs',
         ),
     ):
         torch.save(changed, made / "consolidated.03.pth")
-        with pytest.raises(CheckpointError, match=f"do not go together as slices of one model: {said}"):
+        with pytest.raises(CheckpointError, match=f"do not fit together as slices of one model: {said}"):
             load(made)
     (made / "consolidated.03.pth").unlink()
     with pytest.raises(CheckpointError, match="put all of them into the folder"):
@@ -152,7 +152,7 @@ def test_slices_that_are_not_of_one_model_or_incomplete_are_refused(tmp_path: Pa
     for number in (0, 2):
         part = torch.load(made / f"consolidated.{number:02}.pth", weights_only=True)
         torch.save({**part, "experts": torch.ones(2, 2)}, made / f"consolidated.{number:02}.pth")
-    with pytest.raises(CheckpointError, match='how "experts" was cut is not known'):
+    with pytest.raises(CheckpointError, match='VizFormer does not know how "experts" was split'):
         load(made)
 
 
@@ -251,5 +251,5 @@ def test_a_file_of_llama2_c_says_its_fields_itself(tmp_path: Path) -> None:
     del said["multiple_of"]  # then nothing says that it is that code
     for content in ({"model": weights, "model_args": said}, weights):
         torch.save(content, made / "consolidated.00.pth")
-        with pytest.raises(CheckpointError, match="holds weights without the program that uses them"):
+        with pytest.raises(CheckpointError, match="contains only weights"):
             load(made)

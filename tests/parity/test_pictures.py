@@ -74,11 +74,11 @@ def test_the_language_model_opens_and_what_is_left_aside_is_told(kind: str, tmp_
     opened = same(kind, written(kind, tmp_path))
     aside = [tensor for tensor in opened.report.tensors if tensor.fate == "unused"]
     assert aside
-    assert {str(tensor.note) for tensor in aside} == {"the part that reads pictures, through which no text goes"}
+    assert {str(tensor.note) for tensor in aside} == {"the part that reads images, which text does not pass through"}
     assert {tensor.fate for tensor in opened.report.tensors} == {"used", "unused"}
     n_bytes = sum(4 * math.prod(tensor.shape) for tensor in aside)
-    said = f"the language model of {kind}; what reads pictures is left aside: {len(aside):,} tensors, {size(n_bytes)}"
-    assert any(said in str(note) for note in opened.report.assumptions)
+    said = f"VizFormer does not open the part that reads images: {len(aside):,} tensors, {size(n_bytes)}"
+    assert any(f"the language model of {kind}; {said}" in str(note) for note in opened.report.assumptions)
 
 
 YARN = dict(rope_type="yarn", rope_theta=77.0, factor=4.0, original_max_position_embeddings=4, llama_4_scaling_beta=0.5)
@@ -99,7 +99,9 @@ def test_a_language_model_that_is_recorded_is_taken_out_as_well(tmp_path: Path) 
         found = torch.stack([torch.as_tensor(trace[site].pattern(head)) for head in range(4)])
         torch.testing.assert_close(found, maps[0], rtol=0, atol=1e-5)
     notes = [str(note) for note in opened.report.assumptions]
-    assert any("the language model of mistral3; what reads pictures is left aside" in note for note in notes)
+    assert any(
+        "the language model of mistral3; VizFormer does not open the part that reads images" in note for note in notes
+    )
     assert {tensor.fate for tensor in opened.report.tensors} == {"used", "unused"}
 
 
@@ -185,8 +187,10 @@ def test_a_language_model_inside_that_is_recorded(kind: str, tmp_path: Path) -> 
     torch.testing.assert_close(trace.logits, whole, rtol=0, atol=1e-5)
     assert len(trace.sites) == inner["num_hidden_layers"]
     aside = {str(tensor.note) for tensor in opened.report.tensors if tensor.fate == "unused"}
-    assert aside == {"the part that reads pictures, through which no text goes"}
-    assert any(f"the language model of {kind}; what reads pictures" in str(note) for note in opened.report.assumptions)
+    assert aside == {"the part that reads images, which text does not pass through"}
+    assert any(
+        f"the language model of {kind}; VizFormer does not open" in str(note) for note in opened.report.assumptions
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -214,7 +218,7 @@ def test_the_language_model_of_gemma_3n_beside_pictures_and_sound(tmp_path: Path
     notes = [str(tensor.note) for tensor in opened.report.tensors if tensor.fate != "used"]
     assert (
         sorted(note.split(",")[0] for note in notes)
-        == ["the part that reads pictures"] * 2 + ["the part that reads sound"] * 2
+        == ["the part that reads images"] * 2 + ["the part that reads sound"] * 2
     )
 
 
@@ -231,7 +235,7 @@ def test_fields_of_both_in_one_table(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("llava", dict(text_config=None), "has no table text_config of what the language model is"),
+    ("llava", dict(text_config=None), "has no table text_config that describes the language model"),
     ("llava", dict(text_config=[]), "has no table text_config"),
     ("llava", dict(text_config={"model_type": "cohere"}), 'a language model of model_type="cohere", which is not supp'),
     ("llava", dict(text_config={"model_type": "llava"}), 'a language model of model_type="llava", which is not supp'),

@@ -211,7 +211,7 @@ def test_relatives_that_have_no_arithmetic_here_are_computed_by_transformers_or_
     except CheckpointError as error:
         said = str(error)
         if by_transformers.knows(kind):
-            assert "which is not opened for" in said  # several classes, of which it names none
+            assert "which VizFormer does not open for" in said  # several classes, of which it names none
         else:
             assert f"a model of texts ({BECAUSE[kind]})" in said
     else:

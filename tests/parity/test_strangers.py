@@ -30,19 +30,19 @@ OPEN: dict[str, dict[str, Any]] = {
 }
 TRANSLATORS = ("seq2seq",)
 WITHOUT_HEAD = ("classifier", "deep head")
-WITHOUT = "holds weights without the program that uses them"
+WITHOUT = "contains only weights"
 REFUSED: dict[str, str] = {
     "continuous": r'"input_net.1.weight" \[16, 7\] is a linear layer .* of 7 numbers for every position, and there is '
     "no table of embeddings: the model reads continuous features",
-    "class token": '"(model.)?cls_token" belongs to nothing that the layout of nn.TransformerEncoder describes',
+    "class token": '"(model.)?cls_token" belongs to no part of the model that the layout of nn.TransformerEncoder describes',
     "recurrent": rf'{WITHOUT}.*look like a recurrent network \("lstm.weight_[ih]h_l0"\)',
     "pictures": rf'{WITHOUT}.*look like convolutions, .*\("conv1.weight"\)',
     "lecture gpt": WITHOUT,
     "student translator": WITHOUT,
     "packed": WITHOUT,
     "nanogpt, other norms": '"(transformer.)?h.0.ln_1.weight" .*is missing',
-    "nanogpt, qk norm": '"(transformer.)?h.0.attn.q_norm.weight" belongs to nothing that',
-    "nanogpt, no positions": 'lacks "(transformer.)?wpe.weight", the table of learned positions',
+    "nanogpt, qk norm": '"(transformer.)?h.0.attn.q_norm.weight" belongs to no part of the model that',
+    "nanogpt, no positions": 'lacks "(transformer.)?wpe.weight", the learned position embeddings',
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
@@ -177,7 +177,9 @@ def test_heads_of_other_tasks_are_left_out_and_named(
     assumed = "\n".join(str(message) for message in ours.report.assumptions)
     for name in left_out:
         assert f'"{name}" comes after the last layer: this head is left out ("{name}.' in assumed
-    assert "no head that predicts tokens: logits are computed with the embedding table and mean nothing" in assumed
+    assert (
+        "no output layer that predicts tokens: logits are computed with the embedding table and mean nothing" in assumed
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,9 @@ def test_a_tokenizer_of_another_model_is_left_aside(tmp_path: Path) -> None:
     tiny.tokenizer().save(tmp_path / "tokenizer.json")
     ours = load(tmp_path / "model.pt", **OPEN["nanogpt"])
     same(ours, made("nanogpt"), "nanogpt")
-    assert any("belongs to another model and is left aside" in str(note) for note in ours.report.assumptions)
+    assert any(
+        "belongs to another model, and VizFormer does not use it" in str(note) for note in ours.report.assumptions
+    )
 
 
 def test_sine_waves_are_no_choice_for_an_odd_width(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_an_output_that_is_one_of_the_tables(tmp_path: Path) -> None:
 
 def test_names_that_cannot_be_asked_about(tmp_path: Path) -> None:
     module = Translator((TARGETS, TARGETS), names=("one_emb", "two emb"))
-    with pytest.raises(CheckpointError, match=r"two tables of embeddings, .*nothing says which is the encoder's"):
+    with pytest.raises(CheckpointError, match=r"two embedding tables, .*do not say which is the encoder's"):
         opened(module, tmp_path / "model.pt")
 
 
@@ -275,7 +275,7 @@ def test_a_table_of_positions_for_each_stack(names: tuple[str, str], tmp_path: P
 
 
 def test_positions_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"two tables of positions, .*pos_a.weight.*names that say which is"):
+    with pytest.raises(CheckpointError, match=r"two position tables, .*pos_a.weight.*their names say which is"):
         opened(Translator(learned=("pos_a", "pos_b")), tmp_path / "model.pt")
 
 
@@ -296,7 +296,7 @@ def test_sine_waves_on_either_side(tmp_path: Path) -> None:
 def test_three_tables(tmp_path: Path) -> None:
     module = Translator()
     module.third_tok_emb = nn.Embedding(7, D)
-    with pytest.raises(CheckpointError, match=r"several tables of embeddings, .*or one for each of the two"):
+    with pytest.raises(CheckpointError, match=r"several embedding tables, .*or one for each of the two"):
         opened(module, tmp_path / "model.pt")
 
 

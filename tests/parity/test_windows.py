@@ -107,7 +107,7 @@ def test_fields_that_transformers_does_not_read_for_the_family_are_left_alone_an
     assert not found.model.config.windowed_layers
     same_numbers(found, theirs(folder, "LlamaForCausalLM"))
     notes = [str(note) for note in found.report.assumptions]
-    assert sum("is not followed: the layers of this family have no such option" in note for note in notes) == 2
+    assert sum("is ignored: the layers of this family have no such option" in note for note in notes) == 2
 
 
 @pytest.mark.parametrize(("kind", "kinds"), [("Mistral", None), ("Ministral", [FULL, SLIDING, SLIDING])])

@@ -362,7 +362,7 @@ def test_view_draws_a_recorded_trace(tmp_path):
     assert "GPT · h.0.attn … h.1.attn" in vf.view(trace)._repr_html_()
     assert len(vf.view(trace["h.0.attn"]).query_tokens) == 7
     assert "h.1" in vf.view(trace, site="h.1").html
-    with pytest.raises(TraceError, match="no shares of 1"):
+    with pytest.raises(TraceError, match="no attention weights"):
         vf.view(vf.record(GPT(KINDS["ReluAttention"]), ids()))
     trace.save(tmp_path / "run.safetensors")
     stored = vf.open_trace(tmp_path / "run.safetensors")

@@ -91,9 +91,9 @@ def test_heads_are_drawn_that_the_pictures_can_show_and_no_others():
     said = {
         2: "other tokens than the layers before it",
         3: "other tokens than the layers before it",
-        4: "no shares of 1",
+        4: "no attention weights",
     }
     for number, match in said.items():
         with pytest.raises(TraceError, match=match):
             recorded(number)[0].as_trace()
-    assert recorded(4)[0]["blocks.1.core"].record is None  # signed weights are no shares of 1
+    assert recorded(4)[0]["blocks.1.core"].record is None  # signed weights are no attention weights

@@ -64,7 +64,9 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
         VizformerError: as `Checkpoint.trace`.
     """
     if not is_possible() or ours.report.format != "hugging-face":
-        raise CheckpointError("Compared are folders in Hugging Face layout, where transformers is installed.")
+        raise CheckpointError(
+            "VizFormer compares only folders in Hugging Face layout, and only where transformers is installed."
+        )
     trace = ours.trace(text)
     ids, *target = ([token.id for token in tokens] for tokens in trace.tokens.values())
     theirs = load_recorded(folder, ours.dtype, ours.device).trace(ids=ids, target_ids=target[0] if target else None)
@@ -72,7 +74,8 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
         trace.sites
     ) != set(theirs.sites):
         raise CheckpointError(
-            "Its code in `transformers` has no map of these tokens for every head: it cannot be compared."
+            "Its code in `transformers` returns no attention map of these tokens for every head, so it "
+            "cannot be compared."
         )
     heads = [(trace[site], theirs[site], head) for site in trace.sites for head in range(trace[site].n_heads)]
     return Agreement(

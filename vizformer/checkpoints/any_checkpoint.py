@@ -224,7 +224,7 @@ class AnyCheckpoint(ABC):
         """
         shape = self.shape
         if shape.architecture == "encoder-only":
-            raise TraceError("{name} has no decoder: it fills in, it does not generate.", name=self.name)
+            raise TraceError("{name} has no decoder, so it cannot generate text.", name=self.name)
         if shape.architecture == "decoder-only":
             prompt: tuple[Token, ...] = ()
             beginning = self.encode(text)
@@ -281,8 +281,7 @@ class AnyCheckpoint(ABC):
         """What a decoder behind an encoder begins with, where nothing is given."""
         if not self.shape.start_ids:
             raise TraceError(
-                "Nothing says which token the decoder of {name} begins with: give a target, or open the model with "
-                "bos_id.",
+                "No file gives the start token of the decoder of {name}: give a target, or open the model with bos_id.",
                 name=self.name,
             )
         return list(self.shape.start_ids)

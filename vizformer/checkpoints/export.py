@@ -68,8 +68,9 @@ def _fitting(config: ModelConfig) -> tuple[Family, Export]:
             nearest = others, family.name
     names, family_name = nearest if nearest is not None else ([], "-")
     raise CheckpointError(
-        "This model is like none of {families}, so the Hugging Face layout has no place for it; it comes nearest to "
-        "{nearest}, apart from {options}. Save it in VizFormer's own format.",
+        "None of these families fits this model, so it cannot be saved in Hugging Face layout: "
+        "{families}. The nearest one is {nearest}, apart from {options}. Save it in VizFormer's own "
+        "format.",
         families=", ".join(dict.fromkeys(family.name for family, __ in ways)),
         nearest=family_name,
         options=", ".join(f"{name}={getattr(config, name)!r}" for name in names),

@@ -189,7 +189,9 @@ def _examined(
     by_hand = {"config": config, "mapping": mapping}
     if found.file is not None and by_hand != {"config": None, "mapping": None}:
         if given := [name for name, answer in answers.items() if answer is not None]:
-            raise CheckpointError("The config says all that {names} could. Leave it out.", names=", ".join(given))
+            raise CheckpointError(
+                "The config already gives what {names} would. Leave {names} out.", names=", ".join(given)
+            )
         return by_mapping.examine(found.folder, found.file, found.name, config, mapping)
     if found.file is not None:
         return _bare(found, found.file, answers, numbers)

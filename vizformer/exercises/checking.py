@@ -74,26 +74,28 @@ class Checked:
             lines += _told(found)
         if self.elsewhere is not None:
             lines.append(
-                N_("In another case ({case}) this gives exactly your numbers:", case=self.elsewhere)
+                N_("In another case ({case}) this mistake gives exactly your numbers:", case=self.elsewhere)
                 if len(self.known) == 1
                 else N_(
-                    "In another case ({case}) each of these mistakes gives exactly your numbers; they do not tell which "
-                    "one yours is:",
+                    "In another case ({case}) each of these mistakes gives exactly your numbers; yours is one of them:",
                     case=self.elsewhere,
                 )
             )
         elif self.partly:
             lines.append(
-                N_("This gives these numbers, but not all of yours: it is another mistake, or not the only one.")
+                N_("This mistake gives these numbers, but not all of yours: you made another one, or more than one.")
             )
         elif len(self.known) == 1:
-            lines.append(N_("This gives exactly these numbers:"))
+            lines.append(N_("This mistake gives exactly these numbers:"))
         elif self.known:
-            lines.append(N_("Each of these mistakes gives exactly these numbers; they do not tell which one yours is:"))
+            lines.append(N_("Each of these mistakes gives exactly these numbers; yours is one of them:"))
         lines += [N_("→ {said}", said=said) for said in self.known or self.alike]
         if self.departure is not None and not self.known and not self.alike:
             lines.append(
-                N_("No known mistake gives these numbers. Compute the first that departs by hand, with the formula.")
+                N_(
+                    "No known mistake gives these numbers. Compute the first number that differs by hand, "
+                    "with the formula."
+                )
             )
         return lines
 
@@ -129,7 +131,7 @@ def _told(found: Departure) -> list[Message]:
     if found.right.size > 1:
         lines.append(
             N_(
-                "It is the first of {off} numbers that depart, of {n}; the largest difference is {largest}.",
+                "It is the first of {off} numbers that differ, of {n}; the largest difference is {largest}.",
                 off=found.off,
                 n=found.right.size,
                 largest=f"{found.largest:.3g}",
@@ -185,7 +187,7 @@ def checked(task: Task, functions: tuple[Function, ...], text: str, language: st
 def _no_functions(task: Task, functions: tuple[Function, ...]) -> Message | None:
     wanted = [solution.__name__ for solution in task.solutions]
     if len(functions) != len(wanted) or not all(map(callable, functions)):
-        return N_("Hand in your function itself: check({names}).", names=", ".join(wanted))
+        return N_("Pass your function itself: check({names}).", names=", ".join(wanted))
     for function, solution in zip(functions, task.solutions, strict=True):
         parameters = inspect.signature(solution).parameters
         try:

@@ -68,7 +68,7 @@ def diagnosed(task: Task, functions: tuple[Function, ...], cases: list[Case]) ->
     # few numbers may agree by chance
     twice = ([_arrays(task, functions, case) for _ in range(2)] for case in cases[:3])
     if not all(_all_same(first, second) for first, second in twice):
-        said = N_("It gives other numbers each time: something in it is drawn at random, such as a dropout.")
+        said = N_("It gives different numbers each time: something in it is random, such as dropout.")
         return Diagnosis(alike=(said,))
     slips = {slip: slipped(task.solutions, slip) for slip in task.slips}
     alike: tuple[Message, ...] = ()

@@ -28,22 +28,25 @@ OWN = {
 }
 TITLE = N_("Build it yourself: a Transformer in twelve functions")
 INTRODUCTION = N_(
-    "Write one function after the other. Each check runs yours, in this process and nowhere else, on numbers made by hand, "
-    "on random ones and on those of the model that comes with VizFormer, and says the first number that departs, by how "
-    "much, and which known mistake gives exactly these numbers. At the end your functions are a Transformer that translates "
-    "your sentence. VizFormer has to be installed where this runs; nothing is fetched from a network."
+    "Write one function after the other. Each check runs your function, only in this process, on numbers "
+    "computed by hand, on random numbers and on those of the model that comes with VizFormer. It names "
+    "the first number that differs, by how much, and the known mistakes that give exactly these numbers. "
+    "At the end your functions are a Transformer that translates your sentence. VizFormer must be "
+    "installed where this runs; it needs no network."
 )
 START = N_(
-    "To start it: Jupyter, `pip install jupyterlab`, then `jupyter lab {notebook}`, where VizFormer is installed. VS Code: "
-    "open it and choose the Python that has VizFormer. Colab: upload it and a wheel of VizFormer, and run `!pip install` "
-    "with the wheel, or with the address of the repository, in a cell above. No server is needed: vf.view draws in the "
-    "cell, and what it gives has save, which writes a file for any browser.",
+    "To start it: Jupyter, `pip install jupyterlab`, then `jupyter lab {notebook}`, where VizFormer is "
+    "installed. VS Code: open it and choose the Python that has VizFormer. Colab: upload it and a wheel "
+    "of VizFormer, and run `!pip install` with the wheel, or with the address of the repository, in a "
+    "cell above. No server is needed: vf.view draws in the cell, and the save method of its result "
+    "writes a file for any browser.",
     notebook=NOTEBOOK,
 )
 END = N_("Your own Transformer")
 END_TEXT = N_(
-    "Your functions get the weights of the model and translate your sentence; then look at where your own heads look. What "
-    "OwnTransformer adds are the embedding, the order of the layers and the logits: vizformer/exercises/own_transformer.py."
+    "Your functions get the weights of the model and translate your sentence; then see where your own "
+    "heads attend. OwnTransformer adds the embedding, the order of the layers and the logits: "
+    "vizformer/exercises/own_transformer.py."
 )
 
 
@@ -59,7 +62,7 @@ def write(folder: Path, language: str = SOURCE) -> list[Path]:
         kept = [path.name for path, text in files.items() if path.exists() and path.read_bytes() != text]
         if kept:
             raise TraceError(
-                "{folder} holds {name} with something else in it. Nothing was written; choose another folder.",
+                "{folder} already contains {name} with other contents. Nothing was written; choose another folder.",
                 folder=str(folder),
                 name=kept[0],
             )

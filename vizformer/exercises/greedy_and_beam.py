@@ -124,7 +124,7 @@ def model_step(reading: Reading) -> Step:
 
 def _cases(text: str) -> Iterator[Case]:
     yield Case(N_("by hand: width 1, which is greedy"), (_by_hand, 0, 1, 1, 5, 0.0))
-    yield Case(N_("by hand: width 2 finds what is likelier"), (_by_hand, 0, 1, 2, 5, 0.0))
+    yield Case(N_("by hand: width 2 finds a more probable text"), (_by_hand, 0, 1, 2, 5, 0.0))
     random = random_reading().title
     for width, longest, end in ((1, 6, 1), (3, 8, 1), (4, 5, 8)):
         title = N_("{where}: width {width}", where=random, width=width)

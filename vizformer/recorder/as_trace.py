@@ -135,7 +135,9 @@ def app_trace(trace: "RecordedTrace") -> Trace:
     for site, call in app_sites(trace).items():
         if (record := call.record) is None:
             raise TraceError(
-                "What multiplies the values at {site} are no shares of 1, which pictures show.", site=call.site
+                "At {site} the values are multiplied by numbers that are no attention weights: a row "
+                "does not sum to 1. VizFormer draws only attention weights.",
+                site=call.site,
             )
         if call.unproved is not None:
             raise TraceError(call.unproved)

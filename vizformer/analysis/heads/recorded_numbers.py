@@ -80,7 +80,9 @@ def recorded_heads(calls: Sequence[RecordedAttention]) -> TraceHeads:
     for number, one in enumerate(calls):
         if (record := one.record) is None:
             raise TraceError(
-                "What multiplies the values at {site} are no shares of 1, which pictures show.", site=one.site
+                "At {site} the values are multiplied by numbers that are no attention weights: a row "
+                "does not sum to 1. VizFormer draws only attention weights.",
+                site=one.site,
             )
         records.append(replace(record, site=what.format(number)))
     return TraceHeads(tuple(records))

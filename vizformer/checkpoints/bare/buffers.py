@@ -22,7 +22,7 @@ def plays_no_part(stored: Stored) -> Message | None:
     if stored.dtype not in _WHOLE or not 0 < n <= 2**20:
         return None
     if n == 1:
-        return N_("one whole number, a counter: no forward computes with it")
+        return N_("a counter (one whole number), which the forward does not use")
     if bool(torch.equal(stored.read().reshape(-1).long(), torch.arange(n))):
         return N_("the numbers of the positions")
     return None
@@ -33,7 +33,7 @@ def masks(weights: Weights) -> dict[str, Message]:
     found: dict[str, Message] = {}
     for name, stored in weights.tensors.items():
         if _NO_MASK.fullmatch(name) and math.prod(stored.shape) == 1:
-            found[name] = N_("the number that stands for a blocked place")
+            found[name] = N_("the score of blocked positions")
         elif _is_causal(name, stored):
             found[name] = N_("the causal mask: it follows from the positions")
     return found

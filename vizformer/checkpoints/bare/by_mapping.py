@@ -64,15 +64,15 @@ def examine(folder: Folder, file: str, name: str, config: object, mapping: objec
         elif entry.targets:
             parts.append(Part(entry.tensor, entry.targets, entry.transposed))
         else:
-            unused[entry.tensor] = N_("the mapping says that it plays no part")
+            unused[entry.tensor] = N_("by the mapping, the model does not use it")
     named = [target for part in parts for target in part.targets] + list(fills)
     for names in (named, [part.source for part in parts] + list(unused)):
-        problems += [N_("{name} is said twice", name=shown(one)) for one, n in Counter(names).items() if n > 1]
-    problems += [N_("no tensor becomes {name} {shape}", name=shown(one), shape=list(shapes[one]))
+        problems += [N_("{name} is listed twice", name=shown(one)) for one, n in Counter(names).items() if n > 1]
+    problems += [N_("no tensor is mapped to {name} {shape}", name=shown(one), shape=list(shapes[one]))
                  for one in shapes if one not in named]  # fmt: skip
     if problems:
         raise CheckpointError(
-            "The mapping does not go with {file} and its config: {problems}.", file=file, problems=listed(problems)
+            "The mapping does not fit {file} and its config: {problems}.", file=file, problems=listed(problems)
         )
     note = N_("the config and the roles of {n} tensors were given when the model was opened", n=len(parts))
     reshaped = dict(_squeezed(parts, content.weights, shapes))
@@ -113,7 +113,7 @@ def _entries(mapping: Mapping[Any, Any]) -> tuple[list[_Entry], list[Message]]:
             len({_NUMBER in name for name in (*targets, *([tensor] if isinstance(tensor, str) and targets else []))})
             > 1
         ):
-            wrong.append(N_("{tensor}: # must stand on both sides, or on none", tensor=shown(tensor)))
+            wrong.append(N_("{tensor}: # must appear on both sides or on neither", tensor=shown(tensor)))
         else:
             entries.append(_Entry(tensor, tuple(targets), transposed))
     return entries, wrong

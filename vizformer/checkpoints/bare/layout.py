@@ -72,15 +72,14 @@ def matrix(weights: Weights, name: str) -> Shape:
     stored = weights.tensors.get(name)
     if stored is None:
         raise CheckpointError(
-            "{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
-            "{summary}.",
+            "{file} lacks {name}, which a model with such tensor names needs. The file contains: {summary}.",
             file=weights.where,
             name=shown(name),
             summary=summary(weights),
         )
     if len(stored.shape) != 2 or 0 in stored.shape:
         raise CheckpointError(
-            "{name} in {file} has shape {found}: a matrix belongs there. Save the state dict again.",
+            "{name} in {file} has shape {found}, but must be a matrix. Save the state dict again.",
             file=weights.where,
             name=shown(name),
             found=list(stored.shape),
@@ -103,7 +102,7 @@ def is_one(weights: Weights, weight: str | None, bias: str | None) -> bool:
     return all(bool((weights.tensors[name].read() == value).all()) for name, value in kept if name is not None)
 
 
-UNUSED_NORM = N_("a norm that nothing uses: its weights are 1 and 0")
+UNUSED_NORM = N_("a norm that the model does not use: its weights are 1 and 0")
 
 
 def zeros(shape: Shape) -> Tensor:
@@ -136,7 +135,7 @@ def causal_masks(weights: Weights) -> dict[str, Message]:
 
 def of_losses(weights: Weights) -> dict[str, Message]:
     """What a training module keeps of its loss: weights of classes, which no forward uses."""
-    note = N_("a weight for every class in the loss of the training: the model does not use it")
+    note = N_("the class weights of the training loss: the model does not use them")
     return {name: note for name, stored in weights.tensors.items() if _LOSS.fullmatch(name) and len(stored.shape) < 2}
 
 

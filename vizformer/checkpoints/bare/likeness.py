@@ -94,9 +94,10 @@ def unrecognised(file: str, weights: Weights, layouts: str) -> Message:
     if found is not None and found.what is not None:
         holds = N_("{holds} They look like {what} ({name}).", holds=holds, what=found.what, name=shown(found.name))
     return N_(
-        "{file} holds weights without the program that uses them, and what is computed with them stands in no file of "
-        "weights. Save the model with its program, as a folder of Hugging Face (save_pretrained), or say in Python what it "
-        "is: vf.load(path, config=..., mapping=...). Alone, weights under the names of these open: {layouts}. {holds}",
+        "{file} contains only weights, and a file of weights does not say what the model computes with "
+        "them. Save the model with its program, as a Hugging Face folder (save_pretrained), or describe "
+        "it in Python: vf.load(path, config=..., mapping=...). Weights alone open if their tensors have "
+        "the names of these: {layouts}. {holds}",
         file=file,
         holds=holds,
         layouts=layouts,

@@ -79,7 +79,7 @@ def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[s
     ]
     if wrong:
         raise CheckpointError(
-            "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+            "{file} cannot be opened like this: {problems}. You can give: {names}.",
             file=file,
             problems=listed(wrong),
             names=", ".join(question.name for question in layout.questions) or "-",
@@ -117,8 +117,8 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
 
 def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
     return CheckpointError(
-        "{file} has tensors that hold no numbers: {problems}. The training has gone astray, or the file is damaged: "
-        "take an earlier one, or copy it again.",
+        "{file} has tensors with NaN or infinite numbers: {problems}. The training diverged, or the file "
+        "is damaged: take an earlier one, or copy it again.",
         file=next(iter(report.files)),
         problems=listed(wrong),
     )
@@ -128,7 +128,7 @@ def misfit(report: Report) -> CheckpointError:
     file, problems = next(iter(report.files)), listed(list(report.problems))
     if report.family == by_mapping.NAME:
         return CheckpointError(
-            "The mapping does not go with {file} and its config: {problems}.", file=file, problems=problems
+            "The mapping does not fit {file} and its config: {problems}.", file=file, problems=problems
         )
     return CheckpointError(
         "The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
@@ -189,8 +189,8 @@ def _of_config(beside: Mapping[str, object]) -> list[Message]:
         return []
     return [
         N_(
-            "{file} says model_type={kind}, which does not open: the names of the tensors are followed, and of {file} "
-            "only what answers a question",
+            "{file} says model_type={kind}, which does not open: VizFormer goes by the names of the "
+            "tensors, and takes from {file} only what answers a question",
             file=CONFIG,
             kind=shown(beside["model_type"]),
         )

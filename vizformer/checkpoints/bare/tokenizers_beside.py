@@ -64,8 +64,9 @@ def stray(folder: Folder, backend: Backend, rows: int, source_rows: int | None) 
     """
     if source_rows not in (None, rows) and not folder.has(SOURCES):
         return N_(
-            "the model has two vocabularies, of {source:,} and {target:,} tokens, and there is one tokenizer beside the "
-            "weights: it is left aside (the source's would be {sources}, the target's {targets})",
+            "the model has two vocabularies, of {source:,} and {target:,} tokens, and there is one "
+            "tokenizer beside the weights: VizFormer does not use it (the source's would be {sources}, "
+            "the target's {targets})",
             source=source_rows,
             target=rows,
             sources=SOURCES,
@@ -77,8 +78,8 @@ def stray(folder: Folder, backend: Backend, rows: int, source_rows: int | None) 
     for name, one, expected in pairs:
         if not 0 <= (found := _highest(name, one)) < expected:
             return N_(
-                "the tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} rows: "
-                "it belongs to another model and is left aside",
+                "the tokenizer beside the weights has token ids up to {found}, the embedding table "
+                "{expected} rows: the tokenizer belongs to another model, and VizFormer does not use it",
                 found=found,
                 expected=expected,
             )

@@ -70,7 +70,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
         config = ModelConfig(**options)
     except ConfigError as error:
         raise CheckpointError(
-            "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+            "{file} cannot be opened like this: {problems}. You can give: {names}.",
             file=weights.where,
             problems=error.message,
             names=", ".join(question.name for question in layout.questions),
@@ -146,7 +146,7 @@ def _contradictions(config: ModelConfig, said: Mapping[str, Mapping[str, object]
     """Sizes said beside the weights that are not those of the tensors: the tensors are followed."""
     return [
         N_(
-            "{where} says {field}={value}, the tensors say {found}: the tensors are followed",
+            "{where} says {field}={value}, the tensors say {found}: VizFormer goes by the tensors",
             where=shown(where),
             field=field,
             value=shown(fields[field]),

@@ -44,8 +44,9 @@ def adapted(folder: Folder, base: Weights) -> Weights:
     said = folder.object(ADAPTER)
     if problems := _problems(said):
         raise CheckpointError(
-            "{file} asks for what is not supported of an adapter: {problems}. Add it with the `peft` library "
-            "(merge_and_unload), write the model with save_pretrained(), and open that.",
+            "{file} asks for options of an adapter that VizFormer does not support: {problems}. Merge "
+            "the adapter with the `peft` library (merge_and_unload), save the model with "
+            "save_pretrained(), and open that folder.",
             file=ADAPTER,
             problems=listed(problems),
         )
@@ -69,7 +70,8 @@ def adapted(folder: Folder, base: Weights) -> Weights:
             base=shown(said.get("base_model_name_or_path")),
         )
     note = N_(
-        "an adapter (LoRA) lies there: what it adds is added to {n} tensors; it says that it was made for {base}",
+        "the folder contains an adapter (LoRA), by its own account for {base}: VizFormer added its "
+        "update to the weights (tensors: {n})",
         n=len(tensors),
         base=shown(said.get("base_model_name_or_path")),
     )
@@ -143,7 +145,7 @@ def _sums(
     for place, pair in pairs.items():
         stored = base[place]
         if len(pair) < 2:
-            problems.append(N_("of {name} one of the two matrices is missing", name=shown(place)))
+            problems.append(N_("{name} lacks one of its two matrices", name=shown(place)))
             continue
         a, b = pair["A"], pair["B"]
         if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1] or stored.dtype not in FLOATS:
@@ -178,7 +180,7 @@ def _sums(
 
 def _other_shape(name: str, stored: Stored, needed: tuple[int, ...]) -> Message:
     return N_(
-        "{name} has shape {found}, the adapter's matrices make it {needed}",
+        "{name} has shape {found}, but the adapter's matrices need {needed}",
         name=shown(name),
         found=list(stored.shape),
         needed=list(needed),

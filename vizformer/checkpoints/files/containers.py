@@ -58,22 +58,22 @@ def joined(files: Sequence[Weights]) -> Weights:
     for name in dict.fromkeys(name for one in files for name in one.tensors):
         pieces = [one.tensors[name] for one in files if name in one.tensors]
         if len(pieces) < len(files) or len({(piece.shape, piece.dtype) for piece in pieces}) > 1:
-            problems.append(N_("{name} is not in all of them, or not alike", name=shown(name)))
+            problems.append(N_("{name} is missing in some of them, or differs", name=shown(name)))
         elif (axis := _axis(name, first, len(files))) is not None:
             shape = tuple(n * len(files) if place == axis else n for place, n in enumerate(pieces[0].shape))
             tensors[name] = Stored(first.where, shape, pieces[0].dtype, partial(_read, pieces, axis), copied=True)
         elif len(pieces[0].shape) > 1 or any(not torch.equal(piece.read(), pieces[0].read()) for piece in pieces[1:]):
-            problems.append(N_("how {name} was cut is not known", name=shown(name)))
+            problems.append(N_("VizFormer does not know how {name} was split", name=shown(name)))
         else:
             tensors[name] = pieces[0]
     if problems:
         raise CheckpointError(
-            "{files} do not go together as slices of one model: {problems}. Copy all of them again, or open what "
-            "`transformers` makes of them.",
+            "{files} do not fit together as slices of one model: {problems}. Copy all of them again, or "
+            "convert them with `transformers` and open the result.",
             files=", ".join(shown(one.where) for one in files[:6]),
             problems=listed(problems),
         )
-    note = N_("{n} files have a slice of every matrix each: they are put together", n=len(files))
+    note = N_("{n} files each have a slice of every matrix: VizFormer joined the slices", n=len(files))
     sizes = {name: size for one in files for name, size in one.files.items()}
     return Weights(tensors, sizes, (note, *first.notes))
 
@@ -207,7 +207,7 @@ def _unwrapped(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
     for name, stored in names.items():
         inner = ".".join(part for part in name.split(".") if f"{part}." not in _WRAPPERS)
         if inner in plain:
-            twice.append(N_("{name} twice", name=shown(inner)))
+            twice.append(N_("{name} occurs twice", name=shown(inner)))
         plain[inner] = tensors[stored]
     if twice:
         raise CheckpointError(

@@ -206,7 +206,7 @@ def _bar(progress: Progress, accept: Callable[[int], None] | None) -> Any:
             if accept is not None and progress.done > progress.total:
                 accept(progress.done)
             if progress.stop.is_set():
-                raise StoppedError("The download was stopped. What had come is kept.")
+                raise StoppedError("The download was stopped. The part that has arrived is kept.")
 
     return Bar
 

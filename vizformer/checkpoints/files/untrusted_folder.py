@@ -48,8 +48,8 @@ class Folder:
         """The path of a regular file in this folder."""
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise CheckpointError(
-                "{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
-                "one folder and name them without a path.",
+                "{file} is not the name of a file in this folder. All files of a model must be in one "
+                "folder: copy them there, and name them without a path.",
                 file=shown(name),
             )
         path = self.path / name
@@ -88,7 +88,7 @@ class Folder:
         value = self.json(name)
         if not isinstance(value, dict):
             raise CheckpointError(
-                "{file} holds {value} where an object with fields belongs. Copy it again from the model's source.",
+                "{file} contains {value} instead of a JSON object. Copy it again from the model's source.",
                 file=name,
                 value=shown(value),
             )

@@ -74,8 +74,8 @@ def no_weights(folder: Folder) -> Message:
         return known
     if other := [n for n in names if n.endswith((".ot", ".pth", ".pt", ".ckpt"))]:
         return N_(
-            "{folder} has its weights in {file}, which is not read: {wanted} is needed. Open the model with the "
-            "`transformers` library and write it again with save_pretrained.",
+            "{folder} has its weights in {file}, which VizFormer does not read: it needs {wanted}. Open "
+            "the model with the `transformers` library and write it again with save_pretrained.",
             folder=folder.name,
             file=other[0],
             wanted=f"{SAFETENSORS} / {TORCH}",
@@ -93,8 +93,8 @@ def open_index(folder: Folder, index: str) -> Weights:
     places = folder.object(index).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise CheckpointError(
-            "{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
-            "model's source.",
+            "{file} has no table `weight_map`, which names the file of each tensor. Copy it again from "
+            "the model's source.",
             file=index,
         )
     shards: dict[str, dict[str, Stored]] = {}
@@ -170,8 +170,8 @@ def load_torch(path: Path, name: str) -> Any:
         ) from error
     except archives.CompressedError as error:
         raise CheckpointError(
-            "{file} was packed again after torch.save ({part} is compressed), and nothing is unpacked here. Save it again: "
-            "torch.save(torch.load({file!r}, weights_only=True), 'model.pt').",
+            "{file} was packed again after torch.save ({part} is compressed), and VizFormer does not unpack "
+            "it. Save it again: torch.save(torch.load({file!r}, weights_only=True), 'model.pt').",
             file=name,
             part=str(error),
         ) from error
@@ -192,7 +192,7 @@ def not_only_tensors(content: object, name: str) -> CheckpointError:
     """Says what stands where tensors with names belong."""
     if not isinstance(content, dict):
         return CheckpointError(
-            "{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
+            "{file} contains {value} instead of named tensors. Copy it again from the model's source.",
             file=name,
             value=type(content).__name__,
         )

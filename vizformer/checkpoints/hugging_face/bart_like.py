@@ -28,8 +28,8 @@ CROSS: Mapping[str, Sequence[str]] = {
     "encoder_attn_layer_norm": ["cross_norm"],
 }
 UNUSED: Mapping[str, Message] = {
-    r"(encoder|decoder)\.version": N_("a note of the program that trained it"),
-    r"decoder\.layers\.\d+\.encoder_attn(_layer_norm)?\..*": N_("it looks at an encoder, and there is none"),
+    r"(encoder|decoder)\.version": N_("a version number that the training program left"),
+    r"decoder\.layers\.\d+\.encoder_attn(_layer_norm)?\..*": N_("cross-attention, although the model has no encoder"),
     r"(classification_head|qa_outputs)\..*": N_("the head of another task"),
 }
 
@@ -96,10 +96,10 @@ def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -
     if said is not None:
         return said
     if usual is None:
-        fields.refuse("decoder_start_token_id", "what the decoder begins with must be a token id")
+        fields.refuse("decoder_start_token_id", "the start token of the decoder must be a token id")
     else:
         fields.assume(
-            "no file says what the decoder begins with (decoder_start_token_id): taken as {token}, {id}",
+            "no file gives the start token of the decoder (decoder_start_token_id): taken as {token}, {id}",
             token=called,
             id=usual,
         )

@@ -21,8 +21,8 @@ LAYER: Mapping[str, Sequence[str]] = {
 HEAD = "cls.predictions"
 UNUSED: Mapping[str, Message] = {
     r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
-    r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
-    r"cls\.seq_relationship\..*": N_('the head for "does sentence B follow?"'),
+    r"pooler\..*": N_("the pooler, a summary of the first token that only classifiers use"),
+    r"cls\.seq_relationship\..*": N_("the head for next-sentence prediction"),
     r"(classifier|qa_outputs)\..*": N_("the head of another task"),
 }
 RENAMED: Mapping[str, str] = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}

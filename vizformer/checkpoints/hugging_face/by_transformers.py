@@ -364,8 +364,8 @@ def class_of(raw: Mapping[str, Any]) -> tuple[str, bool]:
     if re.search(r"For(Sequence|Token)Classification$|ForQuestionAnswering$|ForMultipleChoice$", declared) and without:
         return without[0], False
     raise CheckpointError(
-        "{file} says architectures={declared}, which is not opened for model_type={kind}: these are: {classes}. Take a "
-        "model that one of them has written, or write down which one it is.",
+        "{file} says architectures={declared}, which VizFormer does not open for model_type={kind}. It "
+        "opens: {classes}. Take a model of one of these classes, or correct the field.",
         file=CONFIG,
         declared=shown(said),
         kind=shown(kind),
@@ -432,7 +432,7 @@ def _made(class_name: str, config: Any, tensors: Mapping[str, Any]) -> tuple[Any
     ]
     problems += [
         N_(
-            "{name} has shape {found}, {source} makes it {needed}",
+            "{name} has shape {found}, but by {source} it must be {needed}",
             name=shown(name),
             found=list(has),
             needed=list(needed),
@@ -441,7 +441,7 @@ def _made(class_name: str, config: Any, tensors: Mapping[str, Any]) -> tuple[Any
         for name, (has, needed) in sorted(shapes.items())
     ]
     problems += [
-        N_("{name} belongs to nothing that {source} describes", name=shown(name), source=CONFIG)
+        N_("{name} belongs to no part of the model that {source} describes", name=shown(name), source=CONFIG)
         for name in sorted(found["unexpected_keys"])
     ]
     return model, problems
@@ -570,15 +570,15 @@ def _as_refusal(tensors: Mapping[str, Any] | None = None) -> Iterator[None]:
     except Exception as error:  # of any kind, by what the config says
         if isinstance(error, MemoryError | _TooMuchError) or "allocate memory" in str(error):
             raise CheckpointError(
-                "{file} does not fit the weights: what they lack, or what is computed from it, takes more memory or time "
-                "than a model of these weights. Copy both again from the model's source.",
+                "{file} does not fit the weights: a model of the sizes that it gives would need much "
+                "more memory or time than these weights. Copy both again from the model's source.",
                 file=CONFIG,
             ) from error
         if "conversion" in str(error) and (odd := _odd({name: one.shape for name, one in (tensors or {}).items()})):
             raise misfit(SAFETENSORS, odd) from error
         raise CheckpointError(
-            "{file} describes what `transformers` makes no model of ({kind}: {reason}). Copy it again from the "
-            "model's source.",
+            "{file} describes a model that `transformers` cannot build ({kind}: {reason}). Copy it again "
+            "from the model's source.",
             file=CONFIG,
             kind=type(error).__name__,
             reason=first_line(error),
@@ -607,7 +607,7 @@ def _odd(shapes: Mapping[str, tuple[int, ...]]) -> list[Message]:
         usual, first = Counter(shapes[name] for name in names.values()).most_common(1)[0][0], next(iter(names.values()))
         problems += [
             N_(
-                "{name} has shape {found}, {source} makes it {needed}",
+                "{name} has shape {found}, but by {source} it must be {needed}",
                 name=shown(name),
                 found=list(shapes[name]),
                 needed=list(usual),

@@ -121,7 +121,7 @@ def only(*ignored: str, **supported: Any) -> Callable[[Fields, Options], Options
 
 
 # Of a head that is not tied, whose two biases are tensors of their own.
-SPARE_BIAS = N_("a second bias of the head, which nothing adds where the head is not tied to the embeddings")
+SPARE_BIAS = N_("a second bias of the head, which the model does not add unless the head is tied to the embeddings")
 
 
 def says_head(architecture: str) -> bool:

@@ -102,8 +102,8 @@ class Fields:
         """Notes that of two names of one thing the second one counts, where the file has both with two values."""
         if first in self.written and self.written[second] != self.written[first]:
             self.assume(
-                "{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
-                "`transformers` does",
+                "{first}={value} and {second}={other} are two names of one field: VizFormer takes "
+                "{second}, as `transformers` does",
                 first=first,
                 value=shown(self.written[first]),
                 second=second,
@@ -222,8 +222,8 @@ class Fields:
         """Holds what every family has in common to its neutral values, and lists the fields that nobody knows."""
         if self.raw.get("auto_map"):
             self.assume(
-                "config.json names code of its own (auto_map={value}): it is left aside and never run; what is computed is "
-                "what `transformers` computes for {kind}",
+                "config.json names code of its own (auto_map={value}): VizFormer never runs it, and "
+                "computes what `transformers` computes for {kind}",
                 value=shown(self.raw["auto_map"]),
                 kind=shown(self.kind),
             )

@@ -111,7 +111,7 @@ def note_start_mark(folder: Folder, backend: Backend, config: ModelConfig, field
     starts = config.bos_id is not None and guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids[:1]) == [config.bos_id]
     if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
         fields.assume(
-            "{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
+            "{file} says add_bos_token={said}, but the tokenizer does not do so: VizFormer goes by the tokenizer",
             file=SETTINGS,
             said=shown(said),
         )

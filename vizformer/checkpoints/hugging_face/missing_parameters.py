@@ -11,7 +11,7 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.messages import N_
 
 Made = dict[str, Callable[[], Tensor]]  # by our names
-WAVES = N_("positions are fixed waves, which the model here holds as a table")
+WAVES = N_("positions are sinusoidal; VizFormer stores them as a table")
 
 
 def zeros(names: Iterable[str], width: int) -> Made:

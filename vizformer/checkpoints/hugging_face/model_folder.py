@@ -164,7 +164,7 @@ def wrong_numbers(matched: Match) -> list[Message]:
         expected, found = make(), tensor.read().float()
         found = found[: len(expected)] if found.dim() else found  # there may be more positions than are accepted
         if found.shape != expected.shape or not torch.allclose(found, expected, atol=HALF_PRECISION):
-            wrong.append(N_("{name} should hold what follows from config.json and does not", name=shown(tensor.name)))
+            wrong.append(N_("{name} does not have the numbers that follow from config.json", name=shown(tensor.name)))
     for first, second in matched.same:
         one, other = first.read(), second.read()
         if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):

@@ -24,7 +24,8 @@ def rope(fields: Fields) -> Options:
     if not isinstance(kind, str) or kind not in KINDS or extra:
         fields.refuse(
             name,
-            "rotary positions with rope_type {kind}: supported are default, linear and llama3, with what belongs to them",
+            "rotary positions with rope_type {kind}: VizFormer supports default, linear and llama3 with "
+            "their own fields",
             kind=shown(kind),
         )
         return {"rope_theta": 10_000.0}
@@ -57,7 +58,7 @@ def all_are_turned(fields: Fields) -> None:
     name, said = table_of(fields)
     fields.only(PART, None, 1, 1.0)
     if said.get(PART, 1) not in (None, 1, 1.0):
-        fields.refuse(name, "this family turns all numbers of a head: partial_rotary_factor must be 1")
+        fields.refuse(name, "this family rotates all numbers of a head: partial_rotary_factor must be 1")
 
 
 def of_texts(fields: Fields) -> None:

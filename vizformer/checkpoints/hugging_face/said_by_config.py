@@ -106,7 +106,8 @@ def said_by(raw: Mapping[str, Any], weights: Weights) -> Said:
             problems.append(N_("{field} is no name of a field", field=_named(name)))
     notes = [
         N_(
-            "config.json names code or a way of computing ({field}={value}): it is left aside and never fetched or run",
+            "config.json names code or a way of computing ({field}={value}): VizFormer ignores it, and "
+            "never fetches or runs it",
             field=name,
             value=shown(value),
         )

@@ -29,8 +29,8 @@ def sentence_pooling(path: Path) -> Pooling | None:
         for kind in types:
             if kind.rpartition(".")[2] not in _READ:
                 raise CheckpointError(
-                    "{file} names {kind} after the model, which is not computed here: what this model takes for the "
-                    "vector of a text is another one.",
+                    "{file} names {kind} after the model, which VizFormer does not compute: it would "
+                    "show another vector of the text than this model has.",
                     file=MODULES,
                     kind=shown(kind),
                 )

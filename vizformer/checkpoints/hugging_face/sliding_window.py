@@ -34,7 +34,7 @@ def window(fields: Fields, n_layers: int, longest: int) -> Options:
         if _listed(fields, n_layers):
             fields.refuse(
                 "layer_types",
-                "it names layers with a window, which sliding_window or use_sliding_window say is not there",
+                "it names layers with a sliding window, which sliding_window or use_sliding_window switches off",
             )
         return {}
     size, layers = fields.size("sliding_window"), _windowed_layers(fields, n_layers)
@@ -91,7 +91,7 @@ def _note_if_unread(fields: Fields, name: str) -> None:
     """A family reads its own fields of the four; its layers do without the others, whatever a cache makes of them."""
     if fields.value(name) is not None and name not in fields.defaults:
         fields.assume(
-            "{field}={value} is not followed: the layers of this family have no such option in `transformers`",
+            "{field}={value} is ignored: the layers of this family have no such option in `transformers`",
             field=name,
             value=shown(fields.raw[name]),
         )

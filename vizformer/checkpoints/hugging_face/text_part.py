@@ -46,8 +46,8 @@ _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
 _OF_PICTURES = re.compile(r"(vision_|image_|video_).*")
 _RENAMED = {r"^language_model\.(lm_head\.)?(model\.)?": r"\1"}
-PICTURES = N_("the part that reads pictures, through which no text goes")
-SOUND = N_("the part that reads sound, through which no text goes")
+PICTURES = N_("the part that reads images, which text does not pass through")
+SOUND = N_("the part that reads sound, which text does not pass through")
 _SOUND = r"(audio_tower|embed_audio)(\..*)?"
 _ASIDE = r"(embed_vision|vision_tower|vision_model|visual|multi_modal_projector|image_newline)(\..*)?"
 
@@ -62,8 +62,8 @@ def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
         said = {name: value for name, value in raw.items() if not _OF_PICTURES.fullmatch(name)} | {"model_type": usual}
     if not isinstance(said, dict):
         raise CheckpointError(
-            "{file} says model_type={kind}, a language model beside one for pictures, and has no table {field} of what the "
-            "language model is. Copy it again from the model's source.",
+            "{file} says model_type={kind}, a language model combined with an image model, but has no "
+            "table {field} that describes the language model. Copy it again from the model's source.",
             file=CONFIG,
             kind=shown(kind),
             field=TEXT,
@@ -133,7 +133,8 @@ def left_aside(kind: str, names: Mapping[str, str], weights: Weights) -> Message
     aside = [weights.tensors[stored] for name, stored in names.items() if re.fullmatch(_ASIDE, name)]
     n_bytes = sum(math.prod(one.shape) * getattr(torch, one.dtype, torch.float32).itemsize for one in aside)
     return N_(
-        "this is the language model of {kind}; what reads pictures is left aside: {n:,} tensors, {size}",
+        "this is the language model of {kind}; VizFormer does not open the part that reads images: {n:,} "
+        "tensors, {size}",
         kind=kind,
         n=len(aside),
         size=size(n_bytes),

@@ -163,7 +163,7 @@ def _finished(trace: Trace) -> Trace:
         trace.edit.check(trace.editable())
     elif trace.logits.dtype == torch.float16 and not bool(torch.isfinite(trace.logits).all()):
         raise TraceError(
-            "Some numbers of this model grow above 65504, which float16 cannot hold, and from there on nothing is a "
-            "number. Compute in bfloat16 or float32."
+            "Some numbers of this model grow above 65504, which float16 cannot hold: after that the "
+            "results are NaN or infinite. Compute in bfloat16 or float32."
         )
     return trace

@@ -54,7 +54,8 @@ class AnyTokenizer(Tokenizer):
 
     def _failed(self, what: str, error: Exception) -> TokenizerError:
         return TokenizerError(
-            "The tokenizer's own code stopped at {what} ({kind}: {error}). Use a text that it knows, or mend it.",
+            "The tokenizer's own code stopped at {what} ({kind}: {error}). Use a text that it can read, "
+            "or correct the code.",
             what=what,
             kind=type(error).__name__,
             error=str(error)[:200],

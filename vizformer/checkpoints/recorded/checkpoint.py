@@ -159,7 +159,7 @@ class RecordedCheckpoint(AnyCheckpoint):
             if stopped:
                 raise
             raise TraceError(
-                "The model's own code stopped ({kind}: {error}). Use a text that it can read, or mend it.",
+                "The model's own code stopped ({kind}: {error}). Use a text that it can read, or correct the code.",
                 kind=type(error).__name__,
                 error=str(error)[:300],
             ) from error

@@ -87,8 +87,9 @@ def _check(edit: Edit, places: Places) -> None:
         site, _, part = name.rpartition(".")
         if name not in places.points and not (site in places.sites and part in _AT_SITES):
             raise TraceError(
-                "{name} is not set in a recorded model: of its own code attention's q, k, v, mask, pattern and z are "
-                "known, and the stream between its blocks. Choose one of these, or a bundled model.",
+                "{name} cannot be set in a recorded model. You can set q, k, v, mask, pattern and z of "
+                "its attention, and the residual stream between its blocks. Choose one of these, or a "
+                "bundled model.",
                 name=name,
             )
     for name in (*edit.unscaled, *edit.temperatures):
@@ -145,7 +146,9 @@ def _changing(edit: Edit, site: str) -> Callable[[Call, int, Tensor], Tensor]:
             record = new
         elif record is None and _needs_record(edit, site):
             raise TraceError(
-                "What multiplies the values at {site} are no shares of 1, which pictures show.", site=call.site
+                "At {site} the values are multiplied by numbers that are no attention weights: a row "
+                "does not sum to 1. VizFormer draws only attention weights.",
+                site=call.site,
             )
         values = z if record is None else record.v
         return edit.heads(site, z[None], values[None].to(z))[0]

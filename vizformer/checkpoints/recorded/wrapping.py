@@ -107,8 +107,7 @@ def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> Recor
     logits = None if found is None else rows_of(found)
     if any(bool(x.isnan().any()) for x in (logits, stream) if x is not None):
         raise TraceError(
-            "What {name} computes is no number (NaN): its weights or its options are damaged. Copy them again from where "
-            "they came from.",
+            "{name} computes NaN: its weights or its options are damaged. Copy them again from their source.",
             name=made.name,
         )
     sizes = {rows, made.tokenizer.vocab_size} - {width}

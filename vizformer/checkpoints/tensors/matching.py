@@ -91,7 +91,7 @@ def match_parts(
             fates.append(TensorFate(part.source, "", needed, "", "missing", part.targets))
         elif tensor.stored.shape != needed:
             note = N_(
-                "{name} has shape {found}, {source} makes it {needed}",
+                "{name} has shape {found}, but by {source} it must be {needed}",
                 name=shown(tensor.name),
                 found=list(tensor.stored.shape),
                 needed=list(needed),
@@ -115,7 +115,9 @@ def match_parts(
     for name, tensor in found.items():
         if (why := reason(name, tensor)) is None:
             why = (unplaced or {}).get(name) or N_(
-                "{name} belongs to nothing that {source} describes", name=shown(tensor.name), source=said_by
+                "{name} belongs to no part of the model that {source} describes",
+                name=shown(tensor.name),
+                source=said_by,
             )
             problems.append(why)
         fates.append(fate(tensor, "unused", note=why))

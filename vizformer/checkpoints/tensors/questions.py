@@ -121,37 +121,41 @@ def n_heads(d_model: int) -> Question:
     return Question("n_heads", N_("How many attention heads has a layer?"), divisors(d_model))
 
 
-NORM_ORDER = Question("norm_order", N_("Does the norm stand after a sublayer or before it?"), ("post", "pre"))
+NORM_ORDER = Question(
+    "norm_order", N_("Is the norm after a sublayer (post-norm) or before it (pre-norm)?"), ("post", "pre")
+)
 NORM = Question("norm", N_("Which norm do the layers have?"), ("layer_norm", "rms_norm"))
 BARE_NORM = replace(NORM, usual="layer_norm", insists=True)  # none has a bias, as in code that leaves them out
 ACTIVATION = Question(
     "activation",
-    N_("Which function does the feed-forward layer use?"),
+    N_("Which activation function does the feed-forward network use?"),
     (*get_args(Activation), OTHERWISE),
-    refused={OTHERWISE: N_("the feed-forward layer would use a function that none of VizFormer's models has")},
+    refused={
+        OTHERWISE: N_("the feed-forward network would use an activation function that none of VizFormer's models has")
+    },
 )
-CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
+CAUSAL = Question("causal", N_("Does each position see only itself and earlier ones (a causal mask)?"), (False, True))
 MASKED = Question(
     "causal",
-    N_("Does a position of the decoder see only those before it (a mask for the target)?"),
+    N_("Does each position of the decoder see only itself and earlier ones (a causal mask)?"),
     (True, False),
     usual=True,
     insists=True,
     refused={
         False: N_(
-            "a decoder that reads an encoder sees what comes after a position, as no mask hides it. Without a mask its "
-            "training was told the answers (lesson Masks)"
+            "without a causal mask each position of the decoder sees the tokens that it has to predict, "
+            "in training too (lesson Masks)"
         )
     },
 )
 SCALED = Question(
     "scaled_embedding",
-    N_("Are the embeddings of tokens, before positions are added, multiplied by the root of their width?"),
+    N_("Are the token embeddings multiplied by √d_model before positions are added?"),
     (False, True),
 )
 SCALED_ROWS = Question(
     "scaled_rows",
-    N_("If embeddings are multiplied by that root: before positions are added, or the sum of both?"),
+    N_("If embeddings are multiplied by √d_model: before positions are added, or the sum of both?"),
     ("tokens", "sum"),
     usual="tokens",
     insists=True,
@@ -159,17 +163,20 @@ SCALED_ROWS = Question(
 )
 KNOWN_CODE = Question(
     "known_code",
-    N_("Is the forward that of the code whose names the tensors have, and not one that somebody has changed?"),
+    N_("Does the model compute exactly what the code with these tensor names computes, with no changes?"),
     (True, False),
     usual=True,
-    refused={False: N_("what a changed forward computes stands in no file of weights")},
+    refused={False: N_("a file of weights does not say what a changed forward computes")},
     stands_for=dict(
         norm_order="pre", norm="layer_norm", causal=True, score_scale="root_of_d_head", scaled_embedding=False
     ),
 )
 TIED = Question(
     "tied",
-    N_("The file has no head that predicts tokens: are the logits made with the table of embeddings?"),
+    N_(
+        "The file has no output layer that predicts tokens: are the logits computed with the embedding table "
+        "(weight tying)?"
+    ),
     (False, True),
     usual=False,
     insists=True,
@@ -190,11 +197,11 @@ ATTENTION_OVER = Question(
     insists=True,
 )
 POSITIONS = Question(
-    "positions", N_("What tells the model where a token stands?"), ("sinusoidal", "sinusoidal_halves", "none")
+    "positions", N_("Which positional encoding does the model use?"), ("sinusoidal", "sinusoidal_halves", "none")
 )
 NORM_EPS = Question(
     "norm_eps",
-    N_("What is added to the variance in a norm?"),
+    N_("How large is ε, which a norm adds to the variance?"),
     usual=1e-5,
     likely=(1e-3, 1e-5, 1e-6, 1e-8, 1e-12),
     lowest=1e-30,
@@ -236,7 +243,9 @@ def marks(vocab_size: int) -> tuple[Question, ...]:
     return (
         Question("bos_id", N_("Which token id begins a target?"), whole=True, highest=vocab_size - 1, optional=True),
         Question("eos_id", N_("Which token id ends a target?"), whole=True, highest=vocab_size - 1, optional=True),
-        Question("pad_id", N_("Which token id fills up targets?"), whole=True, highest=vocab_size - 1, optional=True),
+        Question(
+            "pad_id", N_("Which token id is the padding of targets?"), whole=True, highest=vocab_size - 1, optional=True
+        ),
     )
 
 
@@ -357,7 +366,7 @@ def known(questions: Sequence[Question], given: Mapping[str, object], said: Said
             )
             found[name] = value, "beside", note
         elif question.usual is not None:
-            note = N_("{name} = {value}: as is usual; nothing says so", name=name, value=str(question.usual))
+            note = N_("{name} = {value}: the usual value; no file gives it", name=name, value=str(question.usual))
             found[name] = question.usual, "usual", note
     values = {name: answer[0] for name, answer in found.items()}
     kept = {q.name: found[q.name] for q in questions if q.name in found and q.decides(values)}
@@ -377,7 +386,7 @@ def _sure(value: Value | None) -> Value:
 def _impossible(questions: Sequence[Question], given: Mapping[str, object]) -> list[Message]:
     known = {question.name: question for question in questions}
     return [
-        N_("{name} is not open here", name=shown(name))
+        N_("{name} is not a question here", name=shown(name))
         if name not in known
         else N_("{name}={value}: it must be {rule}", name=name, value=shown(value), rule=known[name].must_be)
         for name, value in given.items()
@@ -391,7 +400,7 @@ def _dropped(
     """Of the answers that decide nothing under the others, those that say something all the same."""
     return [
         N_(
-            "{name}={value} decides nothing where {others}: leave it out, or give another answer to {names}",
+            "{name}={value} has no effect where {others}: leave it out, or give another answer to {names}",
             name=q.name,
             value=str(value),
             others=", ".join(f"{name}={answers[name]}" for name in under),
@@ -407,7 +416,7 @@ def _dropped(
 def _refuse(wrong: list[Message], questions: Sequence[Question], file: str) -> None:
     if wrong:
         raise CheckpointError(
-            "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+            "{file} cannot be opened like this: {problems}. You can give: {names}.",
             file=file,
             problems=listed(wrong),
             names=", ".join(question.name for question in questions) or "-",
@@ -439,12 +448,12 @@ def _unanswered(
     taken = ", ".join(f"{name}={value}" for name, value in heard.items())
     example = ", ".join(f"{question.name}=..." for question in left)
     message = N_(
-        "{file} holds weights, and weights alone fit several models. What they do not say: {questions}. "
-        "Answer: vf.load(path, {example}).",
+        "{file} contains only weights, which fit several models. The open questions: {questions}. Answer "
+        "them: vf.load(path, {example}).",
         file=file,
         questions=lines,
         example=example,
     )
     if taken:
-        message = N_("{message} Taken unless you say otherwise: {taken}.", message=message, taken=taken)
+        message = N_("{message} If you do not answer, VizFormer takes: {taken}.", message=message, taken=taken)
     return UnansweredError(message, tuple(questions), heard)

@@ -23,7 +23,9 @@ _WRITTEN: dict[Format, str] = {
 UNDER_ASSUMPTIONS = N_(
     "The weights alone do not say how the model is built: what is shown of it is consistent under these assumptions."
 )
-NO_HEAD = N_("the file has no head that predicts tokens: logits are computed with the embedding table and mean nothing")
+NO_HEAD = N_(
+    "the file has no output layer that predicts tokens: logits are computed with the embedding table and mean nothing"
+)
 _COMPONENTS = (
     ("embedding.", "token embedding"),
     ("source_embedding.", "token embedding"),

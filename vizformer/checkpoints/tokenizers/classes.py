@@ -58,7 +58,7 @@ def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularie
     name = _named(folder)
     if name in _REFUSED:
         raise CheckpointError(
-            "{file} asks for {name}, which is not read here: {why}. Take a model with tokenizer.json.",
+            "{file} asks for {name}, which VizFormer does not read: {why}. Take a model with tokenizer.json.",
             file=SETTINGS,
             name=name,
             why=_REFUSED[name],
@@ -70,7 +70,7 @@ def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularie
         return found
     read = found if isinstance(found, Vocabularies) else Vocabularies(found)
     note = N_(
-        "the tokenizer is called {name}, which is not known here: its files are read as those of the family",
+        "VizFormer does not know a tokenizer called {name}: it reads its files as those of the family",
         name=shown(name),
     )
     return replace(read, notes=(*read.notes, note))

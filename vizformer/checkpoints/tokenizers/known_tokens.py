@@ -29,8 +29,7 @@ class KnownTokens(Tokenizer):
             for piece, __ in backend.pre_tokenizer.pre_tokenize_str(cleaned):
                 if backend.token_to_id(piece) is None:
                     raise TokenizerError(
-                        "{piece} is not in the vocabulary of this model, which has nothing for what it does not know. "
-                        "Leave it out.",
+                        "{piece} is not in the vocabulary of this model, which has no unknown token. Leave it out.",
                         piece=shown(piece[:40]),
                     )
         return super().encode(text, special=special)

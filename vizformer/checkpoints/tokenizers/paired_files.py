@@ -50,7 +50,7 @@ def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
         if unknown := own.keys() - ids.keys():
             notes.append(
                 N_(
-                    "{n} of the pieces of {file} are not in {ids}: words that need them are split otherwise",
+                    "{n} of the pieces of {file} are not in {ids}: words that need them are split into other pieces",
                     n=len(unknown),
                     file=name,
                     ids=of,

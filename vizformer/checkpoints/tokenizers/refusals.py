@@ -40,15 +40,16 @@ def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
     for name in folder.names():
         if name.endswith((".model", ".spm")):
             raise CheckpointError(
-                "{folder} has its tokenizer only as {file}, which is not read; {wanted} is needed. Open the "
-                "tokenizer with the `transformers` library and write it again with save_pretrained.",
+                "{folder} has its tokenizer only as {file}, which VizFormer does not read: it needs "
+                "{wanted}. Open the tokenizer with the `transformers` library and write it again with "
+                "save_pretrained.",
                 folder=folder.name,
                 file=shown(name),
                 wanted=wanted,
             )
     raise CheckpointError(
-        "{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
-        "and token ids are read instead.",
+        "{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or remove the remaining "
+        "files of the tokenizer: VizFormer then reads token ids.",
         folder=folder.name,
         wanted=wanted,
     )

@@ -96,8 +96,8 @@ def _new(weights: Weights, prefix: str, n_layers: int) -> Layout:
 def _positions(weights: Weights, name: str) -> int:
     if name not in weights.tensors:
         raise CheckpointError(
-            "{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "
-            "in a file: with them it is another model, which this layout does not describe.",
+            "{file} lacks {name}, the learned position embeddings of GPT-2. Rotary positions have no "
+            "tensors: a model with them is another one, which this layout does not describe.",
             file=weights.where,
             name=shown(name),
         )
@@ -152,8 +152,8 @@ def _layout(
     table = f"{head}.weight"
     assumed = [
         N_(
-            "the names are those of {layout}: norms before the sublayers and after the last layer, and every position "
-            "sees only those before it",
+            "the names are those of {layout}: norms before the sublayers and after the last layer, and "
+            "every position sees only itself and earlier ones (causal mask)",
             layout=name,
         )
     ]
@@ -161,7 +161,10 @@ def _layout(
     tied = True
     if table not in weights.tensors:
         assumed.append(
-            N_("the file has no table for the output: logits are computed with the embedding table, as GPT-2 does")
+            N_(
+                "the file has no output matrix: logits are computed with the embedding table (weight tying), "
+                "as GPT-2 does"
+            )
         )
     elif same_numbers(weights, embedding, table):
         ties = {table: embedding}

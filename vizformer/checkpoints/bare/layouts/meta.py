@@ -40,7 +40,7 @@ _READ = (
 )
 _LARGEST = 2**24
 ROPE_FACTOR = Question(
-    "rope_factor", N_("By what factor are rotary positions slowed down (LLaMA 3.1: 8, LLaMA 3.2: 32)?"), (8, 32)
+    "rope_factor", N_("What is the scaling factor of the rotary positions (LLaMA 3.1: 8, LLaMA 3.2: 32)?"), (8, 32)
 )
 
 
@@ -55,8 +55,8 @@ def recognise(weights: Weights, said: Said) -> Layout | None:
     options = {} if problems else _options(weights, fields, n_layers, problems)
     if problems:
         raise CheckpointError(
-            "{where} does not go with {file}: {problems}. Where a model lies in several files (consolidated.01.pth), "
-            "each holds a part of every tensor: put all of them into the folder.",
+            "{where} does not fit {file}: {problems}. If a model is split over several files "
+            "(consolidated.01.pth), each has a part of every tensor: put all of them into the folder.",
             where=shown(where),
             file=shown(weights.where),
             problems=listed(problems),
@@ -64,12 +64,15 @@ def recognise(weights: Weights, said: Said) -> Layout | None:
     scaled = bool(fields.get("use_scaled_rope"))
     assumptions = [
         N_(
-            "the names are those of Meta's code, which turns neighbouring numbers; {where} says the rest",
+            "the names are those of Meta's code, whose rotary positions rotate neighbouring numbers; "
+            "{where} gives the rest",
             where=shown(where),
         )
     ]
     if fields.get("rope_theta") is None:
-        assumptions.append(N_("{where} says no rope_theta: it is 10000, as in Meta's code", where=shown(where)))
+        assumptions.append(
+            N_("{where} does not give rope_theta: taken as 10000, as in Meta's code", where=shown(where))
+        )
     asked = (ROPE_FACTOR,) if scaled and fields.get("rope_scaling_factor") is None else ()
     questions = (NORM_EPS, MAX_POSITIONS, *asked)
     return Layout(NAME, questions, partial(_plan, weights, options, scaled, fields, tuple(assumptions)))

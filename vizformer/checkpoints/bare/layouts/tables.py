@@ -77,7 +77,10 @@ class Tables:
         """Whether embeddings are scaled, and whether positions with them."""
         if self.position_tables():
             return [questions.SCALED, questions.SCALED_ROWS]
-        why = N_("waves would be scaled with the embeddings; only learned positions can be")
+        why = N_(
+            "the sinusoidal positions would be scaled with the embeddings, which VizFormer computes only for "
+            "learned positions"
+        )
         return [questions.SCALED, replace(questions.SCALED_ROWS, refused={"sum": why})]
 
     def of_logits(self) -> list[Question]:
@@ -90,8 +93,8 @@ class Tables:
         """What is assumed where there is no table of tokens, or no head for them; `tied`: the table makes the logits."""
         if self.embedding is None:
             note = N_(
-                "the file has no table of embeddings: token id i is read as the vector with 1 at place i and 0 elsewhere, "
-                "and logits mean nothing"
+                "the file has no embedding table: token id i becomes the one-hot vector with 1 at "
+                "position i, and logits mean nothing"
             )
             return [note]
         return [] if self.predicts or tied else [NO_HEAD]
@@ -183,8 +186,9 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
     same = len(names) == 1 or same_numbers(weights, *names)
     if len(set(kinds.values())) > 1 or (None in kinds.values() and not same and (pair is None or rows[0] != rows[1])):
         raise CheckpointError(
-            "{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
-            "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
+            "{file} has two position tables, {names}. VizFormer opens two if both are sinusoidal, or if "
+            "they have equally many rows and their names say which is the encoder's (src, source, enc; "
+            "tgt, trg, target, dec).",
             file=weights.where,
             names=", ".join(map(shown, names)),
         )
@@ -224,10 +228,10 @@ def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoi
         waves = sinusoidal_encoding(rows, d_model, sinusoids)
         if not (distance := float((stored.float() - waves).abs().max())) <= WAVES:
             continue
-        tables.unused[name] = N_("the sine waves of the positions: they follow from the width")
+        tables.unused[name] = N_("the sinusoidal position table: it follows from the width")
         tables.assumptions.append(
             N_(
-                "{name} holds the sine waves of the positions, up to {distance}: they are added to the embeddings",
+                "{name} is the sinusoidal position table, to within {distance}: it is added to the embeddings",
                 name=shown(name),
                 distance=f"{distance:.1e}",
             )
@@ -250,8 +254,8 @@ def _tokens(
             tables.ties[name] = again
     if len(firsts) > (2 if both else 1):
         raise CheckpointError(
-            "{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
-            "or one for each of the two.",
+            "{file} has several embedding tables, {names}. VizFormer supports one that encoder and "
+            "decoder share, or one for each of the two.",
             file=weights.where,
             names=", ".join(map(shown, firsts[:6])),
         )
@@ -271,8 +275,8 @@ def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str],
     if found is None:
         if not all(map(ANSWER.fullmatch, names)):  # it could be written into no link
             raise CheckpointError(
-                "{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
-                "(src, source, enc; tgt, trg, target, dec).",
+                "{file} has two embedding tables, {names}, and their names do not say which is the "
+                "encoder's. Rename them (src, source, enc; tgt, trg, target, dec).",
                 file=weights.where,
                 names=", ".join(map(shown, names)),
             )
@@ -311,4 +315,6 @@ def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape], aroun
         if f"{head}.bias" in weights.tensors:
             tables.options["logit_bias"] = True
             tables.parts.append(Part(f"{head}.bias", ("logit_bias",)))
-        tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
+        tables.assumptions.append(
+            N_("{name} is the output layer: it computes the logits from the last layer's output", name=shown(heads[0]))
+        )

@@ -94,8 +94,8 @@ def taken_for(name: str, stored: Stored, d_model: int, *, reads_tokens: bool) ->
         return None
     if reads_tokens:
         return N_(
-            "{name} {shape} is a linear layer that makes rows {width} wide out of {n} numbers, as wide as those "
-            "of the layers: no layout that opens has it",
+            "{name} {shape} is a linear layer from {n} numbers to {width}, the width of the layers: no "
+            "layout that VizFormer opens has such a layer",
             name=shown(name),
             shape=list(shape),
             width=d_model,

@@ -124,8 +124,9 @@ def _stacks(weights: Weights) -> list[Stack]:
     kinds = [stack.cross for stack in stacks]
     if len(stacks) == 2 and (stacks[0].norm is None) != (stacks[1].norm is None):
         raise CheckpointError(
-            "{file} has a last norm in one of two stacks alone, which VizFormer does not compute. Record the model while "
-            "its own code runs: `vizformer --model FILE:FUNCTION`, or vf.wrap(model, tokenizer).",
+            "{file} has a final norm in only one of its two stacks, which VizFormer does not compute. "
+            "Record the model while its own code runs: `vizformer --model FILE:FUNCTION`, or "
+            "vf.wrap(model, tokenizer).",
             file=weights.where,
         )
     if stacks and kinds not in ([False], [False, True]):

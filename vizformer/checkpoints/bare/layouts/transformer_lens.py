@@ -38,13 +38,13 @@ ABSENT = replace(  # no norm has weights
 )
 SCALE = Question(
     "score_scale",
-    N_("What are the scores divided by?"),
+    N_("By what are the attention scores divided?"),
     ("root_of_d_head", "root_of_d_model", "d_head", "nothing"),
     usual="root_of_d_head",
 )
 RESIDUAL = Question(
     "residual",
-    N_("Is what a sublayer has found added to what it has read?"),
+    N_("Does the model have residual connections: is the output of a sublayer added to its input?"),
     ("sequential", "parallel"),
     usual="sequential",
 )
@@ -132,8 +132,8 @@ class _Reader:
         stack = "decoder" if bool(answers.pop("causal", True)) else "encoder"
         if answers.get("residual") == "parallel":
             raise CheckpointError(
-                "Attention and feed-forward side by side are not computed here. Open the model with the code that it was "
-                "trained with, and hand it to vf.wrap, which records it."
+                "VizFormer does not compute attention and feed-forward in parallel. Open the model with "
+                "the code that it was trained with, and give it to vf.wrap, which records it."
             )
         norm = str(answers.pop("norm", kind))
         self.applied = norm != "none"
@@ -275,8 +275,8 @@ class _Reader:
                     }
                     return
         raise CheckpointError(
-            "{file} has rotary positions ({names}) that do not turn the two halves of a head by a base: they do not "
-            "open.",
+            "{file} has rotary positions ({names}) that do not rotate the two halves of a head with one "
+            "base: VizFormer does not open them.",
             file=self.weights.where,
             names=", ".join(map(shown, names)),
         )
@@ -298,8 +298,8 @@ class _Reader:
             yield left_out("unembed", head, self.weights)
         elif self.outputs < self.tokens:
             yield N_(
-                "{name} makes a logit for each of the token ids 0 to {last}: the others are read and never predicted, "
-                "and stand at {never}",
+                "{name} computes a logit for each of the token ids 0 to {last}: the model reads the "
+                "other tokens but never predicts them; their logit is {never}",
                 name=shown("unembed.W_U"),
                 last=self.outputs - 1,
                 never=f"{NEVER:,.0f}",

@@ -149,7 +149,7 @@ FAMILIES: tuple[Family, ...] = (
         ties=ties,
         unused={
             r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight": N_(
-                "a table that no code of T5 uses: the decoder looks at the encoder without positions"
+                "a table that T5's code does not use: its cross-attention has no position bias"
             ),
             r"(classification_head|classifier|qa_outputs)\..*": N_("the head of another task"),
         },
