@@ -117,10 +117,16 @@ def test_operands_are_called_by_what_they_are() -> None:
     found = {step.key: step for step in layer_steps(checkpoint, trace, "decoder.1")}
     assert meanings(found["cross.q"])[0] == "the decoder's rows"
     assert meanings(found["cross.k"])[0] == meanings(found["cross.v"])[0] == "the encoder's output, one row per token"
-    for residual, said in (("sequential", "what attention adds"), ("none", "what attention has found")):
+    for residual in ("sequential", "none"):
         checkpoint = tiny.checkpoint("decoder-only", residual=residual)
         found = steps(checkpoint, checkpoint.trace(TEXT))
-        assert meanings(found["add"])[-1] == said
+        assert meanings(found["add"])[-1] == "the output of attention"
+
+
+def test_a_model_without_norms_is_not_said_to_have_one() -> None:
+    checkpoint = tiny.checkpoint("decoder-only", norm_order="none", final_norm=False)
+    found = steps(checkpoint, checkpoint.trace(TEXT))
+    assert "norm" not in str(found["input"].text)
 
 
 @pytest.mark.parametrize(

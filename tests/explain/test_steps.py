@@ -237,7 +237,7 @@ def test_the_mask_says_why() -> None:
 
     n = trace["decoder.0.self"].q.shape[1]
     assert f"{n - 1} of {n} keys are blocked (the future)" in text("decoder.0.self", 0)
-    assert f"Nothing is blocked here: position {n - 1} may look at all {n} keys" in text("decoder.0.self", n - 1)
+    assert f"Nothing is blocked here: position {n - 1} sees every key ({n})" in text("decoder.0.self", n - 1)
     assert "Nothing is blocked here" in text("decoder.1.cross", 0)
 
 

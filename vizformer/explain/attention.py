@@ -66,7 +66,7 @@ def _set_by_hand(key: str, o: Operands) -> bool:
 
 
 def _input(o: Operands) -> Step:
-    norm, around, i = o.site.around.before, o.site.around, o.query
+    norm, i = o.site.around.before, o.query
     given: dict[str, object] = dict(query=i, d_model=o.d_model, place=in_words(o.site.before))
     row = Operand(rf"r_{{{i}}}", N_("the residual stream at the query's position"), o.x_before)
     return Step(
@@ -84,12 +84,6 @@ def _input(o: Operands) -> Step:
             **given,
         )
         if norm is not None
-        else N_(
-            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. Attention reads "
-            "it as it is: the norm of this model comes later, before what attention brings is added.",
-            **given,
-        )
-        if around.after is None
         else N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
             "Attention reads it as it is.",

@@ -112,7 +112,7 @@ def attention_sublayer(
             "mask",
             N_("Add the mask"),
             N_(
-                "-∞ where a query may not look: {n} of {all} cells, the same in every head.",
+                "-∞ where the mask blocks a key: {n} of {all} cells, the same in every head.",
                 n=int(blocked[0].sum()),
                 all=n_q * n_k,
             ),
@@ -149,7 +149,7 @@ def attention_sublayer(
     through, out = through_output(at, attention.W_O, joined)
     yield make(
         "concat",
-        N_("Put the heads side by side"),
+        N_("Concatenate the heads"),
         N_("Nothing is computed: the pieces go back into one row."),
         r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
         rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {h * d_head}]",

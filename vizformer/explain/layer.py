@@ -137,7 +137,7 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
             "logits",
             N_("Row times unembedding"),
             N_(
-                "One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown, from 0 on.",
+                "One dot product per vocabulary entry: {n:,} of them; the {count} largest are shown, numbered from 0.",
                 n=len(logits),
                 count=count,
             ),

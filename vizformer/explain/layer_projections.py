@@ -191,9 +191,9 @@ def projections(
 def _said(name: str, n: int) -> tuple[Message, Message, Message]:
     """Title and text of a step of cross-attention, and the rows that it reads."""
     if name == "q":
-        text = N_("In cross-attention the decoder asks: its rows become the queries.")
+        text = N_("In cross-attention the queries come from the decoder: its rows are projected.")
         return N_("Queries from the decoder"), text, N_("the decoder's rows")
-    text = N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n)
+    text = N_("They come from the encoder output: its {n} rows, not the decoder's, are projected.", n=n)
     title = N_("Keys from the encoder") if name == "k" else N_("Values from the encoder")
     return title, text, N_("the encoder's output, one row per token")
 

@@ -98,12 +98,13 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
         REPLACE_TEXT
         if not adds
         else N_(
-            "What attention found is added to what was there, and stays added: the sublayers that follow read this sum."
+            "The output of attention is added to the residual stream and stays there: the sublayers that "
+            "follow read this sum."
         )
         if after is None
         else N_(
-            "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
-            "the sum, and the sublayers that follow read what it leaves."
+            "The output of attention is added to the residual stream. This model is post-norm: the norm "
+            "that follows rewrites the sum, and the sublayers that follow read its output."
         ),
         "y_i = r_i + o_i" if adds else "y_i = o_i",
         rf"y_{{{i},0}} = "
@@ -117,7 +118,7 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
             *((Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),) if adds else ()),
             Operand(
                 rf"o_{{{i}}}",
-                N_("what attention adds") if adds else N_("what attention has found"),
+                N_("the output of attention"),
                 o.attn_out,
             ),
         ),

@@ -172,8 +172,8 @@ def _count(draw: np.random.Generator) -> Problem:
         "count",
         "block",
         N_(
-            "How many parameters has an encoder layer with d = {d} and d_ff = {f}, biases included? Attention, feed-forward, "
-            "both norms, and the sum.",
+            "How many parameters does an encoder layer with d = {d} and d_ff = {f} have, biases "
+            "included? Attention, feed-forward, both norms, and the sum.",
             d=d,
             f=f,
         ),

@@ -110,9 +110,10 @@ def layer_step(
 
 def _slope_text(n_heads: int) -> Message:
     return N_(
-        "ALiBi: nothing was added to the embeddings for the position. Instead every step of distance between query and "
-        "key costs a head its slope, the same in all layers and not learned. The slopes of the {n_heads} heads differ: "
-        "a steep one keeps to its neighbours, a flat one looks far.",
+        "ALiBi: nothing was added to the embeddings for the position. Instead each head subtracts its "
+        "slope times the distance between query and key from the score; slopes are the same in all "
+        "layers and not learned. The slopes of the {n_heads} heads differ: a head with a steep slope "
+        "attends to neighbours, one with a flat slope can attend far away.",
         n_heads=n_heads,
     )
 
@@ -128,10 +129,10 @@ def _bucket_text(distances: Buckets) -> Message:
             **values,
         )
     return N_(
-        "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket of "
-        "distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever wider "
-        "ones, and all from {furthest} on the last of the {per_side}. Keys after the query count as distance 0: the mask "
-        "hides them anyway.",
+        "T5: nothing was added to the embeddings for the position. Instead each head has learned a "
+        "number per bucket of distances, the same in all layers. Distances below {single} have a bucket "
+        "each, longer ones share ever wider ones, and all from {furthest} on the last of the {per_side}. "
+        "Keys after the query count as distance 0: the mask blocks them anyway.",
         **values,
     )
 

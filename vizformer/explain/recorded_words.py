@@ -15,7 +15,7 @@ TITLES = {
 }
 _ENTRIES = {
     "input": N_("The residual stream"),
-    "memory": N_("What the other stack hands over"),
+    "memory": N_("The output of the other stack"),
     "attention": N_("z of all heads"),
 }
 _TEXTS = {
@@ -23,12 +23,12 @@ _TEXTS = {
         "The row of the residual stream becomes what the attention reads; a norm stands here where the model has one."
     ),
     "projections": N_("Matrices of weights make queries, keys and values."),
-    "q and k": N_("Queries, keys or values are changed before they meet: turned by position, normalised or scaled."),
-    "scores": N_("The query meets every key; then come the scale, what is added for positions, and the mask."),
+    "q and k": N_("Queries, keys or values are changed before the scores: rotated by position, normalised or scaled."),
+    "scores": N_("The dot product of the query with every key; then the scale, the position bias and the mask."),
     "softmax": N_("Scores become weights."),
-    "weighted sum": N_("The weights sum the rows of the values: z of this head."),
+    "weighted sum": N_("The rows of the values are summed with these weights: z of this head."),
     "output": N_("z of all heads, side by side, is brought back to the width of the stream."),
-    "sum": N_("What the attention brings is added to the stream."),
+    "sum": N_("The output of attention is added to the residual stream."),
 }
 _FORMULAS = {
     "linear": r"y = x W^\top",

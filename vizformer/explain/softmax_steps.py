@@ -183,7 +183,7 @@ def own_scale_text(scale: float) -> Message:
 
 def _mask_text(o: Operands) -> Message:
     if not o.blocked.any():
-        return N_("Nothing is blocked here: position {query} may look at all {n_k} keys.", query=o.query, n_k=o.n_k)
+        return N_("Nothing is blocked here: position {query} sees every key ({n_k}).", query=o.query, n_k=o.n_k)
     reasons = {int(reason) for reason in o.reasons if reason}
     names = tuple(REASONS[Reason(reason)] for reason in sorted(reasons))
     return N_(

@@ -21,8 +21,8 @@ ROWS: tuple[Axis, ...] = ("queries", "features")
 ADD_TITLE = N_("Add to the residual stream")
 REPLACE_TITLE = N_("Replace the residual stream")
 REPLACE_TEXT = N_(
-    "This model has no residual connections: what the sublayer found takes the place of what was there, and nothing of that "
-    "goes on."
+    "This model has no residual connections: the output of the sublayer replaces the row, and nothing of "
+    "the row before goes on."
 )
 MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
@@ -80,12 +80,13 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
             REPLACE_TEXT
             if not adds
             else N_(
-                "What the sublayer found is added to what was there, and stays added: the layers that follow read this sum."
+                "The output of the sublayer is added to the residual stream and stays there: the layers "
+                "that follow read this sum."
             )
             if after is None
             else N_(
-                "What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
-                "the sum, and the layers that follow read what it leaves."
+                "The output of the sublayer is added to the residual stream. This model is post-norm: "
+                "the norm that follows rewrites the sum, and the layers that follow read its output."
             ),
             "Y = X + O" if adds else "Y = O",
             r"Y_{0,0} = "
@@ -113,8 +114,8 @@ def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width
     through = replace(at.proof(out), direct=False)
     step = at.maker(through)(
         "out",
-        N_("Mix the heads with W_O"),
-        N_("One more matrix lets the heads' findings meet."),
+        N_("Output projection: mix the heads with W_O"),
+        N_("One more matrix, W_O, mixes the outputs of all heads."),
         r"O = \mathrm{concat}\,W_O + b_O",
         entry("O", joined[0], weight[:, 0], bias[0], out[0, 0]),
         "O",
