@@ -72,7 +72,7 @@ def test_the_box_reads_the_weights_as_tokens(open_app) -> None:
     place = 1 + int((writes > writes[tokens[2].id]).sum())
     said = " ".join(one.value for one in app.text)
     assert f"the query “{tokens[8].text}” has the largest scores for “{best}”" in said
-    assert f" and lowers “{lowered}”" in said
+    assert f"most and lowers those of “{lowered}”" in said
     assert f"“boy” itself has rank {place:,} of {len(writes):,}." in said
 
 
