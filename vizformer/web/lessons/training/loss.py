@@ -79,7 +79,7 @@ def _formula(found: LossNumbers) -> None:
         rf"L = {found.log_sum:.4f} - {latex.factor(float(z[found.right]))} &= {latex.number(found.loss)} \end{{aligned}}",
         code="log_sum, z_y = torch.tensor(found), torch.tensor(right)\n"
         "loss = log_sum - z_y\n"
-        "# from all logits of the row: F.cross_entropy(logits, wanted)",
+        "# = F.cross_entropy(logits, wanted)",
         given={"found": found.log_sum, "right": float(z[found.right])},
     )
 
