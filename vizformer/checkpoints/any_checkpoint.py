@@ -19,6 +19,7 @@ from vizformer.text import Token, Tokenizer
 if TYPE_CHECKING:
     from vizformer.generation import BeamTree, GenerationStep, Hypothesis, Sampling
     from vizformer.model import Edit, Trace, Transformer
+    from vizformer.model.head_weights import HeadWeights
 
 MAX_TARGET = 100  # tokens that `trace` generates at most where no target is given
 MAX_CHARACTERS = 20_000  # before tokenizing: far above any context here, far below what would stall a server
@@ -178,6 +179,23 @@ class AnyCheckpoint(ABC):
 
         Raises:
             TraceError: as `embeddings`.
+        """
+
+    @abstractmethod
+    def head_weights(self, trace: "Trace", site: str) -> "HeadWeights":
+        """W_Q, W_K, W_V with biases and the rows that they read, and W_O, of the heads of a site.
+
+            v_j = x_j W_V + b_V      sum_h z_h W_O,h + b_O = what the attention makes
+
+        W_Q, W_K and W_V are [n_heads, d_in, d_head], W_O is [n_heads, d_head, d_model]; heads that share keys and values
+        have the same ones each.  Our own Transformer gives its parameters; where positions or a norm change queries and
+        keys, q and k are what W_Q and W_K make before that.  A recorded model runs twice more and gives what its code was
+        found to apply, to 1e-5 of its numbers; the others, also W_O where a norm follows the sum, are None.
+
+        Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", for the sum over heads.
+
+        Raises:
+            TraceError: no such site; of a recorded model also what its code raises when it runs again.
         """
 
     def generate(

@@ -3,7 +3,8 @@
 the network    embedding, positions (fixed_positions), norms, attention, mixing, feedforward,
                block, mlm_head, transformer, initialisation
 masks          masks, self_masks, sparse_masks, mask_recipe
-beside x       forward_pass, input_check, cache; records, trace and trace_file; edit and patch, numbers set in a forward
+beside x       forward_pass, input_check, cache; records, trace and trace_file; head_weights;
+               edit and patch, numbers set in a forward
 """
 
 from vizformer.model.cache import Cache

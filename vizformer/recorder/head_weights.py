@@ -7,13 +7,13 @@ the stream.  Each line is tried with the rows that the model had; a matrix that 
 and keys, a norm stands between) is none.
 """
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from vizformer.model.head_weights import HeadWeights, Projection
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.chain import Node, Product
 from vizformer.recorder.growing_rows import Part
@@ -28,35 +28,6 @@ if TYPE_CHECKING:
 PROVED = 1e-5  # of the largest number of what is made, in float32
 _WEIGHED = PRODUCTS | {"linear", "addmm", "conv1d"}
 _READ_AT_ONCE = 8  # tensors that products with weights read lately, from which rows are followed
-
-
-class Projection(NamedTuple):
-    """How the heads of a site make one of their operands: y = x W + b.
-
-    Attributes:
-        weight: of each head.
-        bias: of each head; 0 where there is none.
-        x: the rows that are read, in the order of the tokens.
-    """
-
-    weight: Float[Tensor, "n_heads d_in d_out"]
-    bias: Float[Tensor, "n_heads d_out"]
-    x: Float[Tensor, "n d_in"]
-
-
-@dataclass(frozen=True, eq=False)
-class HeadWeights:
-    """The matrices of the heads of a site that were found and proved; None of the others.
-
-    Attributes:
-        q, k, v: by which x becomes queries, keys and values.
-        W_O: by which z becomes a part of what the attention adds to the stream.
-    """
-
-    q: Projection | None
-    k: Projection | None
-    v: Projection | None
-    W_O: Float[Tensor, "n_heads d_value d_model"] | None
 
 
 class WeightsRecorder(WritesRecorder):

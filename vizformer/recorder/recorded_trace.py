@@ -14,11 +14,12 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import Message
+from vizformer.model.head_weights import HeadWeights
 from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import Form, form_of, products_of
-from vizformer.recorder.head_weights import HeadWeights, WeightsRecorder, weights_of
+from vizformer.recorder.head_weights import WeightsRecorder, weights_of
 from vizformer.recorder.head_writes import Out, WritesRecorder, heard_again, writes_of_heads, writes_of_keys
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
 from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved

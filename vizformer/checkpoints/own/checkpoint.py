@@ -12,6 +12,7 @@ from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search, stream
 from vizformer.model import Edit, Trace, Transformer
+from vizformer.model.head_weights import HeadWeights, own_head_weights
 from vizformer.options.shape import ModelShape
 from vizformer.text import Token, Tokenizer
 
@@ -146,6 +147,9 @@ class Checkpoint(AnyCheckpoint):
             run = model.forward_pass("decoder", ids["decoder"], memory=memory)
             x = model.decoder(model.place(rows["decoder"], segments=own, stack="decoder"), run)
         return model.logits(x[:, position])
+
+    def head_weights(self, trace: Trace, site: str) -> HeadWeights:
+        return own_head_weights(self.model, trace, site)
 
     def segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
         """Which sentence a token belongs to, where the model has segments: a [SEP] in the text begins the next one."""

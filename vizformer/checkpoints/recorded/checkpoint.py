@@ -18,8 +18,12 @@ from vizformer.checkpoints.recorded.reading import CachedModel, RecordedReading
 from vizformer.errors import OwnArithmeticError, TraceError, VizformerError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search_of, stream_of
 from vizformer.model import Edit, Trace
+from vizformer.model.head_weights import HeadWeights
 from vizformer.options.shape import ModelShape
+from vizformer.recorder.as_trace import app_sites
 from vizformer.recorder.checks import MOST, Checked, check_lengths, lengths_of
+from vizformer.recorder.head_weights import WeightsRecorder, weights_of
+from vizformer.recorder.head_writes import heard_again
 from vizformer.recorder.op_steps import Again
 from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
@@ -299,6 +303,10 @@ class RecordedCheckpoint(AnyCheckpoint):
                 logits = self._logits_by_rows(trace, own)
             found.append(logits[at])
         return torch.stack(found)
+
+    def head_weights(self, trace: Trace, site: str) -> HeadWeights:
+        name, run = trace[site].site, self.again(trace)
+        return weights_of(run, heard_again(run, WeightsRecorder), app_sites(run)[name])
 
     def _logits_by_rows(self, trace: Trace, rows: Sequence[Tensor]) -> Tensor:
         """The logits of as many tokens of each stack as it has rows [n, d]."""
