@@ -1,4 +1,4 @@
-"""Where the files that travel with the code are: beside the package in a checkout, inside it in a wheel."""
+"""The location of the files that travel with the code: beside the package in a checkout, inside it in a wheel."""
 
 from functools import cache
 from pathlib import Path

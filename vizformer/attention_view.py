@@ -39,22 +39,21 @@ from vizformer.model import AttentionRecord, Trace
 from vizformer.model.trace_file import is_trace, open_trace
 from vizformer.recorder import RecordedAttention, RecordedTrace
 
-MOST_BYTES = (
-    60_000_000  # of numbers in a file; of a larger one it has small maps and one head, or the lines of one layer
-)
+# The most bytes of numbers in a file. A larger view gets small maps and one head, or the lines of one layer.
+MOST_BYTES = 60_000_000
 _PICTURES = {"map": attention, "lines": lines, "text": reading}
-MOST_PICTURES = 16  # one below the other
+MOST_PICTURES = 16  # of one view, one below the other
 Picture = Literal["map", "lines", "text"]
 FirstAxis = Literal["layers", "texts"]
 
 
 class _Picture(ABC):
-    """What Jupyter shows by itself."""
+    """A view that Jupyter displays as a picture and that can be saved as an HTML file."""
 
     @property
     @abstractmethod
     def html(self) -> Html:
-        """The text of one HTML file."""
+        """The picture as one HTML file."""
 
     def save(self, path: str | Path) -> None:
         Path(path).write_text(self.html, encoding="utf-8")
@@ -65,12 +64,12 @@ class AttentionView(_Picture):
     """The heads of one kind of attention.
 
     Attributes:
-        heads: whoever has their numbers.
+        heads: the source of their numbers.
         query_tokens, key_tokens: the labels.
         picture: "map", "lines" between the tokens, or the "text" coloured by one head.
-        caption: which attention it is, where that is known.
+        caption: which attention it is, if it is known.
         layers: the number of each layer; None: 0, 1, ...
-        notes: what is to say about the numbers (rows that do not sum to 1).
+        notes: remarks about the numbers (for example: rows that do not sum to 1).
     """
 
     heads: Heads
@@ -115,10 +114,11 @@ class AttentionViews(_Picture):
 
 @dataclass(frozen=True)
 class StreamView(_Picture):
-    """The residual stream at a site, a row for each token; of many tokens and numbers the first ones and the last.
+    """The residual stream at a site, one row for each token; if there are many tokens or numbers, the first ones and
+    the last.
 
     Attributes:
-        numbers: whoever has them.
+        numbers: the source of the numbers.
         site: "decoder.2.pre".
         caption: which stream it is.
     """
@@ -175,7 +175,7 @@ def view(
         if not Path(source).is_file():
             raise TraceError("There is no file {path}.", path=str(source)[:200])
         if is_trace(source):
-            source = open_trace(source)  # not read as a whole, as arrays are
+            source = open_trace(source)  # the file of a trace is not read as a whole, a file of arrays is
     if isinstance(source, RecordedTrace | RecordedAttention):
         return _of_recorded(source, tokens, key_tokens, kind, site, picture)
     if isinstance(source, Trace | AttentionRecord):
@@ -202,7 +202,7 @@ def _drawn(found: AttentionArrays, picture: Picture, name: str = "", limit: int 
 def _of_text(
     groups: dict[str, AttentionArrays], first_axis: FirstAxis | None, text: int | None
 ) -> dict[str, AttentionArrays]:
-    """One text of what was read for a batch; of one array whoever hands it in says what its first axis is."""
+    """The arrays of one text of a batch. For one array with four dimensions the caller says what its first axis is."""
     found: dict[str, AttentionArrays] = {}
     for name, arrays in groups.items():
         if arrays.either and first_axis is None and text is None:
@@ -269,7 +269,9 @@ def _of_recorded(
     site: str,
     picture: Picture,
 ) -> AttentionView | StreamView:
-    """Of several runs the last, which the notes say; and what the recorder could not follow, or what is not the model's."""
+    """The view of a recorded model. If it ran several times, the last run is shown. The notes say so, and they name the
+    calls that the recorder could not follow and the numbers that are not the model's own.
+    """
     notes: list[Message] = []
     caption: list[str] = []
     sites: tuple[str, ...]

@@ -11,7 +11,7 @@ from vizformer.options import Options
 from vizformer.options.shape import ModelShape
 from vizformer.presets import PRESETS
 
-# Options that were there once, each with the value by which it did nothing; files of then have them.
+# Former options, each with the value at which it had no effect; older files still contain them.
 _GONE: Mapping[str, Any] = {
     "n_experts": None,
     "experts_per_token": 2,
@@ -91,7 +91,7 @@ _GONE: Mapping[str, Any] = {
     "embedding_dim": None,
     "embedding_projection": "normed_sum",
 }
-# Values that went, of options that stay.
+# Former values of options that still exist.
 _GONE_VALUES: Mapping[str, tuple[str, ...]] = {
     "rope_scaling": ("yarn", "longrope"),
     "residual": ("parallel",),
@@ -114,12 +114,12 @@ class ModelConfig(Options):
             raise ConfigError("This model cannot be built: {problems}.", problems=tuple(problems))
 
     def unusual(self) -> dict[str, Any]:
-        """The options that are not as usual, and those that always have to be given."""
+        """The options that differ from their defaults, and those that have no default."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
     @cached_property
     def shape(self) -> ModelShape:
-        """What any model can be asked, of this one."""
+        """The sizes of this model, and its marks."""
         encoder, decoder = ((self.n_heads,) * n for n in (self.n_encoder_layers, self.n_decoder_layers))
         return ModelShape(
             encoder_heads=encoder,
@@ -145,7 +145,7 @@ class ModelConfig(Options):
     def from_dict(cls, options: Mapping[str, Any]) -> "ModelConfig":
         """Builds a config from JSON; unknown names are refused rather than ignored.
 
-        Options that are no longer there are left out where they did nothing, and refused by name otherwise.
+        A former option is ignored if its value had no effect, and refused by name otherwise.
         """
         lost = sorted(name for name, nothing in _GONE.items() if options.get(name, nothing) != nothing)
         if lost := lost + [name for name, values in _GONE_VALUES.items() if options.get(name) in values]:
@@ -180,5 +180,5 @@ class ModelConfig(Options):
         return cls(**{**PRESETS[name], **changes})
 
     def __str__(self) -> str:
-        """The unusual options as JSON: the same for a model whatever options others have been given since."""
+        """The options that differ from their defaults, as JSON. Options that are added later do not change this text."""
         return json.dumps(self.unusual(), sort_keys=True)

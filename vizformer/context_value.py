@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 @contextmanager
 def held(variable: ContextVar[Value], value: Value) -> Iterator[None]:
-    """Gives the variable this value in all that is done inside."""
+    """Sets the variable to this value for the duration of the `with` block."""
     before = variable.set(value)
     try:
         yield

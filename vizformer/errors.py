@@ -1,4 +1,4 @@
-"""What can go wrong, each with the value, the rule it breaks and the way out."""
+"""The errors of VizFormer. Each names the value, the rule that it breaks and the way out."""
 
 from typing import LiteralString
 
@@ -25,7 +25,7 @@ class VizformerError(Exception):
 
 
 class ConfigError(VizformerError):
-    """An illegal option of a model."""
+    """An option of a model that is not allowed."""
 
 
 class CheckpointError(VizformerError):
@@ -41,7 +41,7 @@ class TraceError(VizformerError):
 
 
 class OwnArithmeticError(TraceError):
-    """What is known of our own Transformer alone was asked of a model that its own code computes.
+    """A model that its own code computes was asked for something that only our own Transformer has.
 
     Attributes:
         instead: the bundled model of the same architecture.
@@ -59,4 +59,4 @@ class OwnArithmeticError(TraceError):
 
 
 class GenerationError(VizformerError):
-    """Options, or a prompt, with which nothing can be generated."""
+    """Options or a prompt with which nothing can be generated."""

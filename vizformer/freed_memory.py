@@ -1,6 +1,6 @@
-"""What the C library does with memory that was freed: kept for the next step of a training, given back by a server.
+"""Settings for memory that was freed: a training keeps it for its next step, a server gives it back to the system.
 
-All of it is said to glibc, which most Linux systems have; elsewhere nothing is done, which is slower there, not wrong.
+The settings are those of glibc, which most Linux systems use. On other systems nothing is set: they are only slower.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ def give_freed_memory_back() -> None:
     """Lets the C library give large freed blocks back to the system at once.
 
     Streamlit runs every page in a thread of its own, and glibc gives each a heap of its own, in which what was freed
-    stays: after five long texts a server had 890 MB of its own, with this 620, in the same time.
+    stays: after five long texts a server had 890 MB of its own, with this setting 620 MB, in the same time.
     """
     if (library := _glibc()) is not None:
         library.mallopt(_M_ARENA_MAX, 2)

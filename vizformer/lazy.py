@@ -25,7 +25,7 @@ def names(package: str, file: str) -> tuple[Callable[[str], object], Callable[[]
         if module == package:
             return import_module(f"{package}.{name}")
         value = getattr(import_module(module), there)
-        setattr(sys.modules[package], name, value)  # found once; a module of the same name would stand there else
+        setattr(sys.modules[package], name, value)  # kept; else a module of the same name would stand here
         return value
 
     return find, lambda: sorted({*vars(sys.modules[package]), *where}), [*where]

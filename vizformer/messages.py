@@ -33,7 +33,7 @@ def N_(text: str, /, **values: object) -> Message:
 
 
 def as_message(said: Message | str, values: Mapping[str, object]) -> Message:
-    """A message as it is, or one of this text and these values."""
+    """`said` itself if it is a message, else a message of this text and these values."""
     return said if isinstance(said, Message) else Message(said, values)
 
 
@@ -43,7 +43,7 @@ def messages_of(texts: Mapping[str, str]) -> dict[str, Message]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers that rise, the same in every language: "0, 2–5"."""
+    """Rising numbers as text, the same in every language: "0, 2–5"."""
     found: list[list[int]] = []
     for number in numbers:
         if found and found[-1][-1] == number - 1:

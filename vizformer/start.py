@@ -54,7 +54,7 @@ def start_app(
     """
     if models is not None:
         _require_models(models)
-        os.environ[MODELS] = str(models.resolve())  # the app reads it there, however it was started
+        os.environ[MODELS] = str(models.resolve())  # the app reads this variable, however it was started
     for switch, on in ((UPLOADS, uploads), (HUB, hub)):
         if not on:
             os.environ[switch] = "off"
@@ -66,7 +66,7 @@ def start_app(
         os.environ[MEMORY] = str(memory * 2**20)
     if device:
         os.environ[DEVICE] = device
-    if device and device != "cpu":  # before anybody waits for a page
+    if device and device != "cpu":  # an unknown device is refused before the first page is requested
         from vizformer.checkpoints.tensors.placement import chosen_device
 
         chosen_device(device)
@@ -113,7 +113,7 @@ def _require_origins() -> None:
 
 
 def _upload_options() -> dict[str, object]:
-    """The server itself turns away what is larger, before it is kept in memory."""
+    """The limit on the size of an upload: the server refuses larger files before they are kept in memory."""
     limit = os.environ.get(UPLOAD_LIMIT, "").strip()
     if _is_off(UPLOADS):
         return {"server.maxUploadSize": 1}  # MB; the server knows no smaller one
@@ -126,7 +126,7 @@ def _is_off(switch: str) -> bool:
 
 @contextlib.contextmanager
 def _quiet_end() -> Iterator[None]:
-    """Ctrl+C is how the app is ended, not something that went wrong."""
+    """Exits without a traceback on Ctrl+C, which is how the app is ended."""
     try:
         yield
     except (KeyboardInterrupt, click.Abort):

@@ -22,7 +22,7 @@ def words_of(file: str) -> dict[str, Any]:
 
 @cache
 def _tables(path: Path) -> dict[str, Any]:
-    """Of a folder: each of its modules asks."""
+    """The parsed TOML file. It is cached, because every module of a folder reads the same file."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
@@ -36,12 +36,13 @@ def speak(translated: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
 
 
 def spoken(english: Mapping[str, str]) -> dict[str, str]:
-    """The texts of a figure or a component, by name, in the language of whoever looks at it."""
+    """The texts of a figure or a component, by name, in the reader's language."""
     return {**english, **_translated(english)}
 
 
 def data_of(file: str) -> dict[str, Any]:
-    """What stands in the TOML file of a module, which has its name: sentences, programs, what nobody translates.
+    """The content of the TOML file that has the name of a module: sentences, programs and other data that are not
+    translated.
 
     Args:
         file: its `__file__`.
@@ -50,7 +51,7 @@ def data_of(file: str) -> dict[str, Any]:
 
 
 def extract(file: BinaryIO, *_: object, **__: object) -> Iterator[tuple[int, None, str, list[str]]]:
-    """The texts of such a file for the translation catalogues, as `babel.messages.extract` takes them from a method."""
+    """The texts of a `words.toml` for the translation catalogues, as `babel.messages.extract` takes them from a method."""
     return ((0, None, text, []) for text in _texts(tomllib.load(file)))
 
 

@@ -49,13 +49,15 @@ class Attention(nn.Module):
         return out
 
     def queries(self, x: Float[Tensor, "b n d_model"], call: AttentionCall) -> Float[Tensor, "b n_heads n d_head"]:
-        """Those of `x`, normalised and turned where the model does so."""
+        """W_Q x (+ b_Q), cut into heads; normalised and turned by position if the model does so."""
         return self._heads(self.W_Q(x), self.q_norm, call.rotation)
 
     def keys_and_values(
         self, source: Float[Tensor, "b n d_model"], call: AttentionCall
     ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_head"]]:
-        """Those of `source`, behind those of the positions before it where there is a cache."""
+        """W_K source and W_V source (+ biases), cut into heads; with a cache they follow those of the earlier
+        positions.
+        """
         k = self._heads(self.W_K(source), self.k_norm, call.rotation)  # [b, n_kv_heads, n, d_head]
         v = self._heads(self.W_V(source))  # [b, n_kv_heads, n, d_head]
         return call.append(k, v)

@@ -1,4 +1,4 @@
-"""One layer of a stack, and the stack."""
+"""One layer of a stack, and the stack of all its layers."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from vizformer.model.norms import Around, Norm, norm
 
 
 class Block(nn.Module):
-    """Self-attention, cross-attention where there is an encoder to look at, feed-forward; add & norm around each.
+    """Self-attention, cross-attention if there is an encoder, feed-forward; add & norm around each.
 
     post-norm: x <- norm(x + sublayer(x))   (Vaswani et al. 2017, 3.1)
     pre-norm:  x <- x + sublayer(norm(x))   (Radford et al. 2019; Xiong et al. 2020)
@@ -58,18 +58,20 @@ class Block(nn.Module):
     def keys_and_values(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
     ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_value"]]:
-        """Those of self-attention alone, where nothing else is wanted of these rows; a cache keeps them."""
+        """The self-attention's keys and values of x alone, for rows of which nothing else is needed; a cache keeps
+        them.
+        """
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
         return run.self_attention(name, windowed=self.windowed)
 
     def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
-        """x with what a sublayer brings, y, or y in its place."""
+        """after(x + dropout(y)), or after(dropout(y)) without residual connections; y is the output of a sublayer."""
         return _through(around.after, around.onto(x, self.dropout(y)))
 
     def around(self, kind: str) -> Around:
-        """What stands around the sublayer "self", "cross" or "feedforward"."""
+        """The norms around the sublayer "self", "cross" or "feedforward"."""
         own = {"self": self.self_norm, "cross": self.cross_norm, "feedforward": self.feedforward_norm}[kind]
         adds = self.residual != "none"
         return Around(before=own, adds=adds) if self.norm_order == "pre" else Around(after=own, adds=adds)
@@ -88,18 +90,18 @@ class Stack(nn.Module):
         self.name = name
         self.layers = nn.ModuleList(Block(config, cross, layer in config.windowed_layers) for layer in range(n_layers))
         self.final_norm = norm(config) if config.final_norm else None
-        self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
+        self.relative_bias = None  # T5's table: one number per bucket of distances and head, the same in all layers
         if config.has_relative_bias:
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
 
     def forward(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
     ) -> Float[Tensor, "b n d_model"]:
-        """`x` is what enters layer `first`; those before it are left out."""
+        """The output of the stack. `x` is the input of layer `first`; the layers before it are not run."""
         for index in range(first, len(self.layers)):
             x = self.layers[index](x, run, f"{self.name}.{index}")
         return run.point(f"{self.name}.final", self.end(x))
 
     def end(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
-        """What the stack ends with, from what has left its last layer."""
+        """The output of the stack from x, the output of its last layer: the final norm, if there is one."""
         return x if self.final_norm is None else self.final_norm(x)

@@ -29,7 +29,7 @@ class Cache:
         return k, v
 
     def select(self, rows: Int[Tensor, " b_new"]) -> None:
-        """Keeps these sequences of the batch, in this order (beam search drops some and doubles others)."""
+        """Keeps these sequences of the batch, in this order (beam search drops some and duplicates others)."""
         for kept in self._all:
             for site, tensor in kept.items():
                 kept[site] = tensor[rows]

@@ -33,15 +33,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Edit:
-    """What is set by hand in a forward.
+    """The changes that are made by hand during a forward.
 
     Attributes:
         cells: the replaced numbers; the later one wins.
         unscaled: sites at which the scores are not divided by sqrt(d_head).
         temperatures: site -> T, softmax(scores / T) there.
-        patches: parts of tensors, replaced or added to, one after the other.  The trace goes on telling what a head
-            computed; what is recorded after it is what became of what took its place.
-        skipped: layers that add nothing, "decoder.2": what comes in goes out.
+        patches: parts of tensors, replaced or added to, one after the other.  The trace still records what a head
+            computed; everything recorded after it was computed from the replacement.
+        skipped: layers that add nothing, e.g. "decoder.2": their output is their input.
 
     Raises:
         TraceError: a temperature that is not a positive number; a value that is no number, or infinite (but for -inf in
@@ -81,7 +81,9 @@ class Edit:
         return x
 
     def mask(self, site: str, mask: Mask | None, q: Tensor, k: Tensor) -> Mask | None:
-        """The mask of `site`, where q [b, n_heads, n_q, d_head] looks at k, with cells opened or blocked by hand."""
+        """The mask of `site`, in which q [b, n_heads, n_q, d_head] meets the keys k, with cells opened or blocked by
+        hand.
+        """
         b, n_q, n_k = q.shape[0], q.shape[2], k.shape[2]
         cells = [cell for cell in self.cells_of(f"{site}.mask") if _inside(cell.index, (n_q, n_k))]
         if not cells:
@@ -106,11 +108,13 @@ class Edit:
         return self._patched(f"{site}.z", z)
 
     def sublayer(self, name: str, y: Tensor) -> Tensor:
-        """What a sublayer adds to the residual stream [b, n, d_model], or what takes its place; its neurons likewise."""
+        """The output of a sublayer, [b, n, d_model], or the patches that replace it; likewise the neurons of a
+        feed-forward.
+        """
         return self._patched(name, y)
 
     def layer(self, name: str, entering: Tensor, x: Tensor) -> Tensor:
-        """What leaves a layer: `x`, or what entered it."""
+        """The output of a layer: x, or, if the layer is skipped, its input `entering`."""
         return entering if name in self.skipped else x
 
     def _patched(self, name: str, x: Tensor) -> Tensor:
@@ -119,11 +123,13 @@ class Edit:
         return x
 
     def scale(self, site: str, scale: float) -> float:
-        """What q.k is multiplied by at `site`."""
+        """The factor of q.k at `site`: `scale`, or 1 if the edit leaves the division by sqrt(d_head) out, divided by
+        the temperature.
+        """
         return (1.0 if site in self.unscaled else scale) / self.temperatures.get(site, 1.0)
 
     def check(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Refuses edits of what a forward did not have; `shapes` are those of the editable tensors.
+        """Refuses edits of tensors that a forward did not have; `shapes` are those of the editable tensors.
 
         Raises:
             TraceError: an unknown tensor or site, or an index outside it.
@@ -149,7 +155,7 @@ class Edit:
 
 
 def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuses a tensor that is not there, or a position; the forward itself has refused all other indices."""
+    """Refuses a patch of a tensor or position that does not exist; the forward itself has refused all other indices."""
     layer, _, part = patch.tensor.removesuffix(".hidden").rpartition(".")
     if part in ("z", "pattern", "q"):
         positions = shapes.get(f"{layer}.q", (0, 0))[1]

@@ -1,4 +1,4 @@
-"""A table of learned rows."""
+"""A table of embeddings."""
 
 import torch
 from torch import nn

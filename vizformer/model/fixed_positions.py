@@ -1,4 +1,4 @@
-"""The tables of positions that follow from the options alone, and so are not saved with the weights."""
+"""The tables of positions that follow from the options alone and are therefore not saved with the weights."""
 
 from torch import Tensor
 
@@ -7,7 +7,7 @@ from vizformer.model.positions import alibi_slopes, rope_frequencies, rotation, 
 
 
 def position_tables(config: ModelConfig) -> dict[str, Tensor]:
-    """Each table by the name of the buffer that keeps it; none where positions are learned, or not told at all."""
+    """The tables by the names of their buffers; empty if positions are learned or if there are none."""
     if config.positions == "sinusoidal":
         return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model, config.sinusoids)}
     if config.positions == "rope":

@@ -1,4 +1,5 @@
-"""What accompanies one forward pass: who may look at whom, where tokens stand, and what watches or changes the numbers.
+"""The inputs of a forward pass besides x: masks, positions, the cache, and the trace and edit that record or change the
+numbers.
 
 A `ForwardPass` is a value that is handed down from the model to its layers.  No module keeps any of it, so that one
 model can serve many threads.
@@ -19,7 +20,7 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """What one attention call needs beside its inputs; the methods are the places where it is watched or changed.
+    """The inputs of an attention call besides x; its methods are the places where the call is recorded or edited.
 
     Attributes:
         site: its name in the model, e.g. "decoder.2.cross"; trace, edit and cache know it by this name.
@@ -61,34 +62,34 @@ class AttentionCall:
         return q, k, v, edit.mask(site, self.mask, q, k), edit.scale(site, scale)
 
     def bias(self, mask: Mask | None, dtype: torch.dtype) -> Float[Tensor, "b h n_q n_k"] | None:
-        """All that is added to the scores: position bias and mask; sizes of 1 stand for "the same for all"."""
+        """The sum of position bias and mask, which is added to the scores; a dimension of size 1 broadcasts."""
         bias = total_bias(self._position_bias(dtype), None if mask is None else mask.bias)
         return None if bias is None else bias.to(dtype)
 
     def heads(self, z: Float[Tensor, "b h n_q d"], v: Float[Tensor, "b h_kv n_k d"]) -> Float[Tensor, "b h n_q d"]:
-        """What the heads have mixed of v, with what was set by hand."""
+        """z of the heads, with the numbers that an edit sets."""
         return z if self.edit is None else self.edit.heads(self.site, z, v)
 
     def record(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float) -> None:
-        """Leaves the operands in the trace, as the fused kernel got them."""
+        """Records the operands in the trace, as the fused kernel received them."""
         if self.trace is not None:
             bias = self._position_bias(q.dtype)
             self.trace.record_attention(self.site, q, k, v, mask, scale, bias)
 
     def _position_bias(self, dtype: torch.dtype) -> Tensor | None:
-        """As it is added: rounded to what the scores are computed in."""
+        """The position bias, rounded to the dtype of the scores."""
         return None if self.position_bias is None else self.position_bias.to(dtype)
 
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """What goes through a stack beside x.
+    """The inputs of a stack besides x.
 
     Attributes:
-        mask: of self-attention; None where every position sees every other one.
-        windowed: takes its place in the layers that have a sliding window.
-        rotation: of self-attention, for positions that turn queries and keys.
-        position_bias: of self-attention, for positions that are told to the scores, in all layers alike.
+        mask: that of self-attention; None: every position sees every other one.
+        windowed: replaces `mask` in the layers that have a sliding window.
+        rotation: turns the queries and keys of self-attention (rotary positions).
+        position_bias: is added to the scores of self-attention, the same in all layers (ALiBi, T5).
         memory: the encoder's output, which cross-attention looks at.
         memory_mask: which of its positions may be seen.
         trace: where the numbers are recorded.
@@ -107,28 +108,28 @@ class ForwardPass:
     cache: Cache | None = None
 
     def self_attention(self, layer: str, *, windowed: bool) -> AttentionCall:
-        """The self-attention of a layer, "decoder.2"."""
+        """The inputs of a layer's self-attention; `layer` is, e.g., "decoder.2"."""
         mask = self.windowed if windowed else self.mask
         site = f"{layer}.self"
         return AttentionCall(site, mask, self.rotation, self.position_bias, self.trace, self.edit, self.cache)
 
     def cross_attention(self, layer: str) -> AttentionCall:
-        """Its cross-attention, for which the positions of the two texts are no distance."""
+        """The inputs of a layer's cross-attention. It has no position bias: between two texts there is no distance."""
         site = f"{layer}.cross"
         return AttentionCall(site, self.memory_mask, trace=self.trace, edit=self.edit, cache=self.cache, is_cross=True)
 
     def output(self, name: str, y: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
-        """What a sublayer adds to the residual stream, or the neurons of a feed-forward, where it can be replaced."""
+        """The output of a sublayer, or the neurons of a feed-forward, as the edit leaves them."""
         return y if self.edit is None else self.edit.sublayer(name, y)
 
     def layer(
         self, name: str, entering: Float[Tensor, "b n d_model"], x: Float[Tensor, "b n d_model"]
     ) -> Float[Tensor, "b n d_model"]:
-        """What leaves a layer, which can be skipped."""
+        """The output of a layer, which the edit may skip."""
         return x if self.edit is None else self.edit.layer(name, entering, x)
 
     def point(self, name: str, x: Float[Tensor, "b n d_model"]) -> Float[Tensor, "b n d_model"]:
-        """A named point of the residual stream: where it can be edited, and is recorded."""
+        """A named point of the residual stream: it is edited here if the edit says so, and recorded."""
         if self.edit is not None:
             x = self.edit.apply(name, x)
         if self.trace is not None:

@@ -1,4 +1,4 @@
-"""Which token ids, and how many, a model can read."""
+"""Checks that a model can read these token ids and so many of them."""
 
 from operator import index
 
@@ -29,10 +29,10 @@ def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> No
 
 
 def row_at(position: int, n: int) -> int:
-    """One of n rows, counted from 0, or from the end where it is negative: -1 is the last.
+    """`position` as an index from 0 to n - 1; a negative one counts from the end: -1 is the last row.
 
     Raises:
-        TraceError: there is no such row, or this is no whole number.
+        TraceError: there is no such row, or `position` is not an integer.
     """
     at = _whole(position)
     if at is None or not -n <= at < n:
@@ -43,10 +43,10 @@ def row_at(position: int, n: int) -> int:
 
 
 def token_id(token: int, n_ids: int) -> int:
-    """A token's id.
+    """`id` as an int, once it is checked.
 
     Raises:
-        TraceError: it is outside the vocabulary, or no whole number.
+        TraceError: the id is outside the vocabulary, or not an integer.
     """
     id = _whole(token)
     if id is None or not 0 <= id < n_ids:

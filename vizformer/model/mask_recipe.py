@@ -1,4 +1,4 @@
-"""A mask by its name and its settings: from them the mask of a text of any length is made."""
+"""A mask given by its name and its settings, from which the mask of a text of any length is made."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -15,7 +15,7 @@ KINDS: tuple[MaskKind, ...] = get_args(MaskKind)
 
 @dataclass(frozen=True)
 class MaskRecipe:
-    """Which mask, with its settings, of which each kind uses some.
+    """The name and the settings of a mask; each kind uses some of them.
 
     Attributes:
         kind: the name of the mask; those of padding and of cross-attention follow from a batch, not from a length.
@@ -47,7 +47,7 @@ class MaskRecipe:
         return None
 
     def kept(self, n: int) -> UInt8[Tensor, "n n"] | None:
-        """Why each cell is open (`vizformer.model.sparse_masks.Kept`), for a "bigbird"; else None."""
+        """Why each cell of a "bigbird" mask is open (`vizformer.model.sparse_masks.Kept`); None for other kinds."""
         if self.kind != "bigbird":
             return None
         return bigbird_parts(n, self.reach, self.n_global, self.n_random, self.seed, causal=self.causal)

@@ -1,4 +1,4 @@
-"""Who may look at whom.
+"""Attention masks: which query sees which key.
 
 One convention inside VizFormer: a mask is an additive float bias, 0 where a query may see a key and -inf where it
 may not, with a uint8 map that says why.  (Elsewhere: tutorials' 0 = blocked, `nn.Transformer`'s True = blocked,
@@ -23,9 +23,9 @@ class Reason(IntEnum):
     FUTURE = 2
     OUTSIDE_WINDOW = 3
     PAINTED = 4  # blocked by hand
-    NOT_CHOSEN = 5  # of a sparse mask: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
-    LEFT_OUT = 6  # of the pictures, not of the model (`vizformer.analysis.without_keys`)
-    OF_THE_MODEL = 7  # of a recorded model, whose mask does not say why (`vizformer.recorder.reasons`)
+    NOT_CHOSEN = 5  # blocked by a sparse mask: neither near, nor global, nor drawn (`vizformer.model.sparse_masks`)
+    LEFT_OUT = 6  # left out of the pictures only, not blocked in the model (`vizformer.analysis.without_keys`)
+    OF_THE_MODEL = 7  # blocked by a recorded model, whose mask does not say why (`vizformer.recorder.reasons`)
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def prefix_mask(n: int, prefix: int) -> Mask:
 
 
 def padding_mask(is_padding: Bool[Tensor, "b n_k"]) -> Mask:
-    """No query sees a padding key."""
+    """Blocks every padding key for all queries."""
     return mask_for(is_padding[:, None, None, :].to(torch.uint8) * int(Reason.PADDING))
 
 
 def combine(masks: Sequence[Mask | None]) -> Mask | None:
-    """What any of the masks blocks is blocked; the first one that blocks a cell gives the reason."""
+    """A cell is blocked if any of the masks blocks it; the first mask that does gives the reason."""
     combined = None
     for mask in masks:
         if combined is None or mask is None:
@@ -76,7 +76,7 @@ def combine(masks: Sequence[Mask | None]) -> Mask | None:
 def total_bias(
     position_bias: Float[Tensor, "*#heads #n_q n_k"] | None, mask_bias: Float[Tensor, "*#heads #n_q n_k"] | None
 ) -> Float[Tensor, "..."] | None:
-    """All that is added to the scores: for the distance between query and key, and -inf where a cell is blocked."""
+    """The sum that is added to the scores: position bias, and -inf in each cell that the mask blocks."""
     if position_bias is None or mask_bias is None:
         return mask_bias if position_bias is None else position_bias
     return position_bias + mask_bias
@@ -91,6 +91,6 @@ def query_and_key(
 
 
 def mask_for(reason: UInt8[Tensor, "*b_h n_q n_k"]) -> Mask:
-    """The mask that blocks every cell that has a reason for it; a map of two dimensions is for all heads and texts."""
+    """The mask that blocks every cell whose reason is not 0; a two-dimensional map applies to all heads and texts."""
     reason = reason if reason.dim() == 4 else reason[None, None]
     return Mask(torch.zeros(reason.shape, device=reason.device).masked_fill_(reason > 0, -math.inf), reason)

@@ -30,10 +30,10 @@ def mix(
 
 @dataclass(frozen=True)
 class Scoring:
-    """What becomes of the dot products of queries and keys before anything is added.
+    """What happens to q k^T before position bias and mask are added: scale, then soft cap.
 
     Attributes:
-        scale: 1 / sqrt(d_head), or what the model or an edit has in its place.
+        scale: 1 / sqrt(d_head), or the factor that the model or an edit uses instead.
         cap: the scores of a recorded model may be bent by a soft cap, cap * tanh(score / cap): about what they were where
             they are small, and never beyond -cap or cap (Bello et al. 2016, "Neural Combinatorial Optimization with
             Reinforcement Learning", section 4.2, for logits; Gemma Team 2024, "Gemma 2", section 2).  None: they are not.
@@ -44,11 +44,11 @@ class Scoring:
 
     @property
     def is_product(self) -> bool:
-        """Whether a score is a dot product times a number, and no more."""
+        """Whether a score is the dot product times the scale, without a soft cap."""
         return self.cap is None
 
     def bent(self, scores: Numbers) -> Numbers:
-        """Dot products that were scaled already, as the model goes on with them."""
+        """cap * tanh(scores / cap) of scores that are scaled already; the scores themselves without a cap."""
         if self.cap is None:
             return scores
         return self.cap * (torch.tanh(scores / self.cap) if isinstance(scores, Tensor) else np.tanh(scores / self.cap))

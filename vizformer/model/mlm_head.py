@@ -1,4 +1,4 @@
-"""What stands between the last row of a stack and the logits."""
+"""The head between the last row of a stack and the unembedding."""
 
 import torch
 from jaxtyping import Float

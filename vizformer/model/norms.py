@@ -1,4 +1,4 @@
-"""The norms: of the residual stream, and of single queries and keys."""
+"""The norms of the residual stream, and of single queries and keys."""
 
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ class Around(NamedTuple):
     adds: bool = True
 
     def onto(self, x: T, brought: T) -> T:
-        """x + what is brought, or this in the place of x; of tensors, or of arrays."""
+        """x + brought, or `brought` alone without residual connections; for tensors and for arrays."""
         return brought if not self.adds else x + brought  # type: ignore[no-any-return]
 
 

@@ -23,7 +23,7 @@ class Patch:
             "decoder.2.cross.z"             what the heads have mixed, before W_O      [n_heads, n, d_head]
             "decoder.2.cross.pattern"       their weights: z becomes pattern v         [n_heads, n_q, n_k]
             "decoder.2.cross.q"             its queries, as the scores are computed from them [n_heads, n, d_head]
-            "decoder.2.cross.k", "....v"    its keys and its values; query heads in a row may share one
+            "decoder.2.cross.k", "....v"    its keys and its values; consecutive query heads may share one
                                             [n_kv_heads, n_k, d_head]
             "decoder.2.cross"               what the attention adds to the stream      [n, d_model]
             "decoder.2.feedforward"         what the feed-forward network adds to it   [n, d_model]
@@ -32,8 +32,8 @@ class Patch:
         index: where in it, None for all along a dimension; what is left out at the end is all as well: (3,) is head 3 of
             z, (None, 17) is neuron 17 at all positions.  Of a pattern only whole rows: (head, query) at most.
         value: a number, or a tensor that broadcasts to the part.  It may want a gradient.
-        adds: whether it is added.
-        item: of the batch; None: in all of them.
+        adds: whether `value` is added instead of replacing.
+        item: which text of the batch; None: all.
 
     Raises:
         TraceError: a value that is not finite.
@@ -86,7 +86,7 @@ class Patch:
         return z
 
     def _where(self, shape: torch.Size) -> tuple[int | slice, ...] | None:
-        """The part, to index a tensor of `shape` with, the batch first; None for a position that is not there yet."""
+        """The index of the part in a tensor of `shape`, the batch first; None if the position does not exist yet."""
         position = POSITION.get(self.tensor.rpartition(".")[2], 0)
         if self.item is not None and not 0 <= self.item < shape[0]:
             raise self._outside(shape)

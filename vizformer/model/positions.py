@@ -1,4 +1,6 @@
-"""Where a token stands: vectors added to embeddings, angles that turn queries and keys, biases of scores."""
+"""Positions: vectors added to embeddings (sinusoidal), rotations of queries and keys (RoPE), biases of scores (ALiBi,
+T5).
+"""
 
 import math
 from dataclasses import dataclass
@@ -94,7 +96,7 @@ def relative_positions(n_q: int, n_k: int, device: torch.device | None = None) -
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " n_heads"]:
-    """How much every step of distance costs, head by head.
+    """The slope m_h of each head: the score falls by m_h for every step of distance.
 
     m_h = 2^(-8(h+1)/n_heads),   h = 0..n_heads-1
 

@@ -1,4 +1,4 @@
-"""What is kept of one attention call; scores and weights are recomputed when asked.
+"""The record of one attention call; scores and weights are recomputed on demand.
 
 Kept are q, k, v, the mask and the scale.  Attention maps are not (n x n floats a head): `AttentionRecord` recomputes the
 one of the head that someone looks at.
@@ -21,14 +21,14 @@ class AttentionRecord:
 
     Attributes:
         q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
-        k, v: [n_kv_heads, n_k, d_head] likewise; query heads in a row
+        k, v: [n_kv_heads, n_k, d_head] likewise; consecutive query heads
             share a key/value head (`kv_head`).
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
         scoring: what becomes of q k^T before anything is added to it.
         position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
-        assumed: as of the `Trace`.
+        assumed: as in `Trace`.
         sinks: one more score of each row, [n_heads, n_q or 1], whose share of 1 goes to no key; None: there is none.
             Recorded models alone have them.
         scored: False of a recorded model whose weights are no softmax of scaled products: the position bias is then the
@@ -58,7 +58,7 @@ class AttentionRecord:
 
     @property
     def scale(self) -> float:
-        """What q k^T is multiplied by: 1 / sqrt(d_head), or what the model or an edit has in its place."""
+        """The factor of q k^T: 1 / sqrt(d_head), or the one that the model or an edit uses instead."""
         return self.scoring.scale
 
     def kv_head(self, head: int) -> int:
@@ -66,9 +66,9 @@ class AttentionRecord:
         return head // (self.q.shape[0] // self.k.shape[0])
 
     def content_scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """q k^T * scale of one head, before they are bent, and before the position bias and the mask.
+        """q k^T * scale of one head, before soft cap, position bias and mask.
 
-        Of half precision in float32, here and in what follows: so the fused kernels have it inside.
+        Tensors in half precision are widened to float32, here and below, as the fused kernels do inside.
 
         Raises:
             TraceError: no such head, or not `scored`.
@@ -82,8 +82,7 @@ class AttentionRecord:
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """What softmax sees in one head, before the mask: q k^T * scale, bent by the soft cap and with the position bias,
-        where there are such."""
+        """The scores of one head before the mask: q k^T * scale, with soft cap and position bias if the model has them."""
         scores = self.scoring.bent(self.content_scores(head))
         return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
 
@@ -96,15 +95,15 @@ class AttentionRecord:
             assert self.position_bias is not None
             scores = self.position_bias[head]
         if self.bias is not None:
-            scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
+            scores = scores + self.bias[head % self.bias.shape[0]]  # a bias with one head is the same for all
         return weights_of(scores, None if self.sinks is None else self.sinks[head])  # [n_q, n_k]
 
     def all_scores(self) -> Float[Tensor, "n_heads n_q n_k"]:
-        """`scores` of every head."""
+        """The `scores` of every head."""
         return torch.stack([self.scores(head) for head in range(self.n_heads)])
 
     def all_patterns(self, scores: Float[Tensor, "n_heads n_q n_k"] | None = None) -> Float[Tensor, "n_heads n_q n_k"]:
-        """`pattern` of every head; from `all_scores`, where they are there already."""
+        """The `pattern` of every head, computed from `all_scores` if the caller has them already."""
         if not self.scored:
             return torch.stack([self.pattern(head) for head in range(self.n_heads)])
         scores = self.all_scores() if scores is None else scores
@@ -121,7 +120,7 @@ class AttentionRecord:
         return mix_scored(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring, sinks)[0, 0]
 
     def of_queries(self, first: int, end: int) -> "AttentionRecord":
-        """The same call of some queries only, first <= query < end."""
+        """The same attention call with the queries first <= query < end only."""
 
         def rows(x: Tensor | None) -> Tensor | None:
             return x if x is None or x.shape[1] == 1 else x[:, first:end]
@@ -138,11 +137,11 @@ class AttentionRecord:
 
     @property
     def weighs_plainly(self) -> bool:
-        """Whether the weights are the softmax of the scores, with the position bias and the mask, and nothing else."""
+        """Whether the weights are softmax(scores + position bias + mask) of scaled products, without sinks."""
         return self.scored and self.sinks is None
 
     def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
-        """What the mask adds to the scores of one query in one head; None where there is no mask."""
+        """The mask of one query in one head, as it is added to the scores; None if there is no mask."""
         return None if self.bias is None else self.bias[head % self.bias.shape[0], query % self.bias.shape[1]]
 
     def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
@@ -154,7 +153,7 @@ class AttentionRecord:
         return self.reason_map[head % self.reason_map.shape[0]].expand(shape)
 
     def _repr_html_(self) -> str:
-        """The heads as a picture, in a notebook."""
+        """The attention maps of all heads as HTML, for notebooks."""
         return picture(self)
 
     def check(self, head: int) -> None:
@@ -169,7 +168,7 @@ class AttentionRecord:
 
 
 def picture(shown: object) -> str:
-    """By the package's public name when a notebook asks: the model itself knows nothing of pictures."""
+    """Imported by the package's public name when a notebook asks for it: the model itself imports no pictures."""
     import vizformer
 
     return vizformer.view(shown)._repr_html_()

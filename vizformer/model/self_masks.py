@@ -1,4 +1,4 @@
-"""What a stack may look at in its own text: all of it or the past, as far as its window reaches, and no padding."""
+"""The masks of self-attention in each stack: causal or not, with or without a sliding window, and without padding."""
 
 import torch
 from jaxtyping import Bool
@@ -17,12 +17,12 @@ def decoder_masks(
 ) -> tuple[Mask | None, Mask | None]:
     """The mask of self-attention, and that of the layers with a sliding window, for `n` tokens after `before` others.
 
-    The newest position alone sees all others: no mask, and generation is spared building one for every token.
+    A single new position sees all others, so no mask is built for it during generation.
     """
     length = before + n
     padded = None if padding is None else padding_mask(padding)
     mask = combine([padded, causal_mask(n, length, device=device) if n > 1 else None])
-    if window is None or length <= window:  # it reaches everything
+    if window is None or length <= window:  # the window reaches every position
         return mask, mask
     return mask, combine([padded, window_mask(n, window - 1, causal=True, n_k=length, device=device)])
 
@@ -30,7 +30,9 @@ def decoder_masks(
 def encoder_masks(
     n: int, padding: Bool[Tensor, "b n"] | None = None, window: int | None = None, device: torch.device | None = None
 ) -> tuple[Mask | None, Mask | None]:
-    """The same of an encoder, whose window reaches as far to both sides."""
+    """The mask of an encoder's self-attention, and that of its windowed layers, whose window reaches equally far to
+    both sides.
+    """
     padded = None if padding is None else padding_mask(padding)
     if window is None or n <= window:
         return padded, padded

@@ -24,7 +24,7 @@ def window_mask(
     """Query i sees keys i-reach .. i+reach; with `causal` only i-reach .. i.
 
     With more keys `n_k` than queries (a cache) the last query is at the place of the last key.  The number of open
-    cells grows with n * reach, not with n^2.  A stack of L layers carries news L * reach far.
+    cells grows with n * reach, not with n^2.  After L layers a position depends on positions up to L * reach away.
     Source: Beltagy et al. 2020, "Longformer", section 3.1 (whose window size is 2 * reach); causal: Child et al. 2019,
     "Generating Long Sequences with Sparse Transformers".
     """
@@ -60,7 +60,7 @@ def bigbird_parts(
 
 
 def bigbird_mask(n: int, reach: int, n_global: int, n_random: int, seed: int = 0, *, causal: bool = False) -> Mask:
-    """Window, global positions and random keys together (`bigbird_parts`)."""
+    """A BigBird mask: sliding window, global positions and random keys (`bigbird_parts`)."""
     query, key = query_and_key(n)
     blocked = bigbird_parts(n, reach, n_global, n_random, seed, causal=causal) == Kept.NO
     reason = blocked.to(torch.uint8) * int(Reason.NOT_CHOSEN)

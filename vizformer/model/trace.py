@@ -1,4 +1,4 @@
-"""What a forward pass leaves behind: little is kept, the rest is recomputed for the head that someone looks at.
+"""The trace of a forward pass: it keeps little; the rest is recomputed for the head that is shown.
 
 Kept are the records of attention calls (`vizformer.model.records`), and the residual stream.  A
 `Trace` is an explicit argument of the forward, so that one model can serve many threads; it never changes a result.
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class Trace:
-    """Filled by a forward: `model(ids, trace=trace)`; everything is batch item 0, without the batch dimension.
+    """A trace, which a forward fills: `model(ids, trace=trace)`; everything is batch item 0, without the batch dimension.
 
     Attributes:
         tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
         edit: what was set by hand in this forward.
         assumed: what the model's files do not say, as "n_heads = 4", where that was assumed; pictures say so.
-        about: what a file says of the model and of the text, by name.
-        heard: called after every attention call with how many there have been; what it raises ends the forward.
+        about: further texts about the model and the input, by name, as a file has them.
+        heard: called after every attention call with the number of calls so far; an error that it raises ends the forward.
         logits: [n, vocab_size] of the last stack, once the forward has finished.
     """
 
@@ -101,7 +101,9 @@ class Trace:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether somebody else's code ran, whose layers are known by their attention and the stream between them."""
+        """Whether somebody else's code computed this forward, so that only its attention and the stream between layers
+        are known.
+        """
         return "recorded" in self.about
 
     @property
@@ -118,11 +120,11 @@ class Trace:
 
     @property
     def has_no_logits(self) -> bool:
-        """Of a recorded model that hands none back (`vizformer.recorder`)."""
+        """Whether this is the trace of a recorded model that returns no logits (`vizformer.recorder`)."""
         return self._logits is None and bool(self._records)
 
     def with_records(self, records: Mapping[str, AttentionRecord]) -> "Trace":
-        """The same trace with other attention calls in the place of those of the same sites."""
+        """The same trace, with these attention calls in place of those at the same sites."""
         return replace(self, _records=self._records | dict(records))
 
     def __getitem__(self, site: str) -> AttentionRecord:
@@ -134,7 +136,7 @@ class Trace:
         return self._records[site]
 
     def residual(self, name: str) -> Float[Tensor, "n d_model"]:
-        """The residual stream at "encoder.0.pre", "decoder.1.mid_cross", "decoder.final", ..."""
+        """The residual stream [n, d_model] at a point: "encoder.0.pre", "decoder.1.mid_cross", "decoder.final", ..."""
         if name not in self._residuals:
             known = ", ".join(self._residuals)
             raise TraceError(
@@ -143,9 +145,9 @@ class Trace:
         return self._residuals[name]
 
     def first_not_finite(self) -> str | None:
-        """The first point of the residual stream with a number that is infinite or NaN; None where all stay finite.
+        """The first point of the residual stream that contains inf or NaN; None if all are finite.
 
-        What is not finite stays so to the end of its stack: only where the ends hold such a number all points are searched.
+        Such a number stays to the end of its stack, so all points are searched only if an end contains one.
         """
         ends = {name.partition(".")[0]: x for name, x in self._residuals.items()}
         if all(bool(x.isfinite().all()) for x in ends.values()):
@@ -171,7 +173,7 @@ class Trace:
         return shapes
 
     def _repr_html_(self) -> str | None:
-        """All heads of one kind of attention as a picture, in a notebook."""
+        """All heads of one kind of attention as HTML, for notebooks."""
         return picture(self) if self._records else None
 
     @property

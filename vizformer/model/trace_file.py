@@ -32,15 +32,17 @@ from vizformer.text.tokenizer import Token
 
 FORMAT = "vizformer.trace 2"
 MOST_PATTERN_BYTES = 64 * 2**20
-"""Bytes up to which the attention maps are written too; of longer texts they follow from q, k and the biases."""
+"""Attention maps are written too if they take at most so many bytes; those of longer texts follow from q, k and the
+biases.
+"""
 
 MOST_HEADER_BYTES = 16 * 2**20  # of names, shapes and metadata: they are read at once
-MOST_VALUES = 2**18  # of a part of the metadata; each takes some 100 bytes of memory
+MOST_VALUES = 2**18  # in one part of the metadata; each takes about 100 bytes of memory
 MOST_CELLS = 2**33
-"""Of all maps of one kind of attention in a file that is opened; to look through so many takes half a minute."""
+"""The most cells in all maps of one kind of attention in a file that is opened; reading so many takes half a minute."""
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d{1,4})\.(self|cross)")
-_GONE = ("beta", "opened")  # tensors of attention that models no longer have
+_GONE = ("beta", "opened")  # attention tensors that older files contain
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -88,7 +90,7 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether this is the file of a trace, of whatever version."""
+    """Whether this is the file of a trace, of any version."""
     try:
         return _Opened(Path(path)).about.get("format", "").startswith("vizformer.trace ")
     except TraceError:
@@ -139,7 +141,9 @@ _OURS = ("format", "scales", "score_caps", "unscored", "streams", "assumed")
 
 
 class _Opened:
-    """A file of tensors: what it says is believed once it is checked, and what does not hold is refused in words."""
+    """The tensors and metadata of a file. Nothing in it is used unchecked; what is inconsistent is refused with a
+    reason.
+    """
 
     def __init__(self, path: Path) -> None:
         self._name = shown(path.name, 80)
@@ -161,7 +165,7 @@ class _Opened:
         )
 
     def json(self, name: str, kind: type) -> Any:
-        """A part of the metadata."""
+        """A part of the metadata, parsed from JSON, which must be of type `kind`."""
         text = self.about.get(name, "")
         try:
             found = json.loads(text) if sum(map(text.count, "[{,")) <= MOST_VALUES else None
@@ -177,7 +181,7 @@ class _Opened:
         return float(value)
 
     def tokens(self, stack: str) -> tuple[Token, ...]:
-        """The tokens of a stack, with U+FFFD for each half of a pair of surrogates."""
+        """The tokens of a stack, with U+FFFD in place of each lone surrogate."""
         kinds: dict[str, Any] = {one.name: one.type for one in fields(Token)}
         found = self.json(name := f"tokens.{stack}", list)
         for token in found:
@@ -189,11 +193,11 @@ class _Opened:
         return tuple(Token(**token) for token in found)
 
     def logits(self) -> Tensor | None:
-        """None of a recorded model that has none."""
+        """The logits [n, vocab_size]; None for a recorded model that returned none."""
         return self.tensor("logits", 2) if "logits" in self._names or "recorded" not in self.about else None
 
     def tensor(self, name: str, sides: int) -> Tensor:
-        """A tensor of numbers with so many sides, none of them 0; not read yet."""
+        """A tensor of numbers with `sides` dimensions, none of them of size 0; its values are not read yet."""
         if name not in self._names:
             self.refuse(N_("{name} is missing", name=shown(name, 60)))
         try:
@@ -214,7 +218,7 @@ class _Opened:
     def record(
         self, site: str, scoring: Scoring, labels: Mapping[str, tuple[str, ...]], assumed: tuple[str, ...]
     ) -> AttentionRecord:
-        """One attention call, its tensors checked against each other."""
+        """One attention call, whose tensors are checked for consistent shapes."""
         parts = {name: self.tensor(f"{site}.{name}", 3) for name in "qkv"}
         parts |= {
             name: self.tensor(full, 3)
@@ -255,7 +259,7 @@ class _Opened:
         return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, sinks)  # type: ignore[arg-type]
 
     def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
-        """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""
+        """Refuses missing layers, layers of different sizes, and too many layers."""
         of_kind: dict[tuple[str, str], list[AttentionRecord]] = {}
         for site, record in records.items():
             stack, _, what = site.split(".")
@@ -272,7 +276,7 @@ class _Opened:
 
 
 class _Stored(AttentionRecord):
-    """An attention call whose numbers lie in a file."""
+    """An attention call whose numbers are read from the file on demand."""
 
     def check(self, head: int) -> None:
         super().check(head)

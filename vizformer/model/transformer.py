@@ -43,12 +43,12 @@ class Transformer(nn.Module):
         self.rope_sin: Tensor
         self.alibi_slopes: Tensor
         self.embedding = embedding_table(config.vocab_size, config.d_model)
-        self.source_embedding = None  # the encoder's, where its ids are another vocabulary's
+        self.source_embedding = None  # the encoder's, if it has a vocabulary of its own
         if config.source_vocab_size is not None:
             self.source_embedding = embedding_table(config.source_vocab_size, config.d_model)
         if config.positions == "learned":
             self.position_embedding = embedding_table(config.max_positions, config.d_model)
-        own = config.stack_inputs == "own"  # then these are the encoder's, and the decoder has such as well
+        own = config.stack_inputs == "own"  # if so, these are the encoder's, and the decoder has its own
         self.decoder_position_embedding = None
         if config.positions == "learned" and own:
             self.decoder_position_embedding = embedding_table(config.max_positions, config.d_model)
@@ -70,7 +70,7 @@ class Transformer(nn.Module):
         if not config.tied_unembedding:
             self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
-        if not self.embedding.weight.is_meta:  # there is nothing to fill, and see `embedding_table`
+        if not self.embedding.weight.is_meta:  # a meta tensor has no numbers to fill (see `embedding_table`)
             initialise(self, config, {self.token_table("encoder"), self.token_table("decoder")})
 
     def forward(
@@ -173,7 +173,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "b n d_model"]:
         """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on.
 
-        `stack` is whose input they are: it matters where each has tables of its own.
+        `stack` is the stack that reads them; it matters if the stacks have tables of their own.
         """
         embedding = self.token_table(stack)
         check_ids(ids, first, self.config.max_positions, embedding.num_embeddings)
@@ -187,7 +187,9 @@ class Transformer(nn.Module):
         *,
         stack: Literal["encoder", "decoder"] = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
-        """What a stack reads, from rows of the table of embeddings (or others in their place); as in `embed`."""
+        """The input of a stack from rows of the embedding table or their replacements; the other arguments as in
+        `embed`.
+        """
         if (factor := self.config.embedding_factor) != 1:
             x = x * factor
         added = self.positions(first + x.shape[1], stack)
@@ -213,7 +215,7 @@ class Transformer(nn.Module):
         return F.linear(self.compared(x), weight, bias)  # [..., vocab_size]
 
     def compared(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
-        """The last rows as they are multiplied with W_U: through the head's transform, and scaled."""
+        """The last rows as they are multiplied with W_U: after the head's transform, and scaled."""
         if self.prediction is not None:
             x = self.prediction(x)
         return x if self.config.logit_scale == 1 else x * self.config.logit_scale
@@ -230,7 +232,7 @@ class Transformer(nn.Module):
         edit: Edit | None = None,
         cache: Cache | None = None,
     ) -> ForwardPass:
-        """What accompanies `ids` through a stack; the arguments are those of `encode` and `decode`."""
+        """The masks, positions and other inputs that `ids` need in a stack; arguments as in `encode` and `decode`."""
         n, before = ids.shape[1], 0 if cache is None else cache.length
         if stack == "decoder":
             mask, windowed = decoder_masks(n, before, padding, self.config.sliding_window, ids.device)
@@ -262,7 +264,7 @@ class Transformer(nn.Module):
         return self.position_encoding[:n] if self.config.positions == "sinusoidal" else None
 
     def rotations(self, n: int, first: int = 0) -> Rotation | None:
-        """How queries and keys are turned at positions first..first+n-1; None where they are not."""
+        """The rotations of queries and keys at positions first..first+n-1; None without rotary positions."""
         if self.config.positions != "rope":
             return None
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
@@ -270,9 +272,10 @@ class Transformer(nn.Module):
     def position_bias(
         self, stack: Literal["encoder", "decoder"], n: int, first: int = 0
     ) -> Float[Tensor, "1 n_heads n n_k"] | None:
-        """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1, the same in all layers.
+        """The position bias of queries first..first+n-1 with keys 0..first+n-1, [1, n_heads, n, n_k], the same in all
+        layers.
 
-        None where distances are not told to the scores ("alibi", "relative" and relative_bias do), and in cross-attention
+        None without "alibi", "relative" and relative_bias, and in cross-attention
         always.
         """
         if self.config.positions == "alibi":
@@ -288,9 +291,9 @@ class Transformer(nn.Module):
         return relative_bias(module.relative_bias.weight, n, first + n, furthest, both_sides=both_sides)
 
     def materialise_buffers(self) -> None:
-        """Computes what is not saved with the weights, after a model was built without memory (on "meta").
+        """Computes the buffers that are not saved with the weights, after a model was built without memory (on "meta").
 
-        It is put where the weights are by now.
+        They are put on the device of the weights.
         """
         weight = self.embedding.weight
         for name, buffer in position_tables(self.config).items():
@@ -298,6 +301,6 @@ class Transformer(nn.Module):
 
 
 def count_parameters(config: ModelConfig) -> int:
-    """Trainable numbers of a model with these options, counted on a model without memory."""
+    """The number of trainable parameters of a model with these options, counted on a model without memory."""
     with without_memory():
         return sum(parameter.numel() for parameter in Transformer(config).parameters())

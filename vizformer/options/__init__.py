@@ -34,17 +34,17 @@ class Options(
 ):
     """Everything that decides the shape and the arithmetic of a model: the options of all stations.
 
-    Here stands what holds between stations; the fields come in the order of the bases, the last one first.
+    This class has the rules between stations; the fields come in the order of the bases, the last one first.
     """
 
     @property
     def has_norms(self) -> bool:
-        """Whether there is any norm of rows, queries or keys."""
+        """Whether the model has any norm, of rows or of queries and keys."""
         return self.norm_order != "none" or self.final_norm or self.embedding_norm or self.qk_norm
 
     @property
     def kv_numbers(self) -> int:
-        """Numbers that a cache keeps of a token in a layer of attention: its keys and values."""
+        """Numbers that a cache keeps per token and layer: keys and values."""
         return 2 * self.kv_heads * self.d_head
 
     def rules(self) -> Iterator[Message]:
@@ -56,7 +56,7 @@ class Options(
         yield from self._refused_by(Kind.out_of_bounds)
 
     def wrong_types(self) -> Iterator[Message]:
-        """Every option whose value is of another type than its kind says, or none of those to choose from."""
+        """The options whose values have another type than their kind, or are none of its choices."""
         return self._refused_by(Kind.wrong_type)
 
     def _refused_by(self, check: Callable[[Kind, str, object], Message | None]) -> Iterator[Message]:

@@ -36,7 +36,7 @@ class AttentionOptions(CommonOptions):
 
     @property
     def windowed_layers(self) -> frozenset[int]:
-        """The layers whose self-attention sees only the window."""
+        """The layers whose self-attention has a sliding window."""
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.depth) if self.sliding_layers is None else self.sliding_layers)
@@ -52,13 +52,13 @@ class AttentionOptions(CommonOptions):
         return self.bias if self.attention_bias == "same" else self.attention_bias == "all"
 
     def scores_formula(self, product: str) -> str:
-        """What becomes of a product of queries and keys before anything is added to it; LaTeX."""
+        """LaTeX of the scores before anything is added: `product`, a product of queries and keys, times the scale."""
         if self.attention_scale is None:
             return rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}"
         return product if self.attention_scale == 1 else rf"{self.attention_scale:.4g}\,{product}"
 
     def sentences(self) -> Iterator[Message]:
-        """What is done in a head beside the usual, one sentence each."""
+        """One sentence for each unusual thing that a head does."""
         if self.qk_norm:
             yield N_("Each query and each key is brought to a standard size before they are compared.")
         if self.kv_heads != self.n_heads:

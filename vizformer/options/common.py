@@ -1,4 +1,4 @@
-"""The options that every station knows."""
+"""The options that all stations share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,7 +55,9 @@ class CommonOptions:
         return self.n_encoder_layers + self.n_decoder_layers
 
     def layers_of(self, of: str) -> int:
-        """Those of a stack, or of the stack that a kind of attention stands in: "encoder", "decoder", "cross"."""
+        """The number of layers of a stack, or of the stack that a kind of attention is in: "encoder", "decoder",
+        "cross".
+        """
         return self.n_encoder_layers if of == "encoder" else self.n_decoder_layers
 
     @property
@@ -71,13 +73,13 @@ class CommonOptions:
     # What each station says of its own options ---------------------------------------------------------------
 
     def rules(self) -> Iterable[Message]:
-        """Every rule that its options break: the value, the rule, the way out."""
+        """Every rule that the options break: the value, the rule, the way out."""
         return ()
 
     def details(self) -> Iterable[Message]:
-        """What they give the model that most of its kind have not, in sentences."""
+        """Sentences about what these options give the model that most models of its kind lack."""
         return ()
 
     def without_meaning(self) -> Iterable[str]:
-        """The names of those that change nothing, because others have not the value beside which they mean something."""
+        """The names of the options without effect, because another option does not have the value that they depend on."""
         return ()

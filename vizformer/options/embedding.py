@@ -31,12 +31,12 @@ class EmbeddingOptions(CommonOptions):
 
     @property
     def input_vocab_size(self) -> int:
-        """Number of ids that a text may consist of: those of the encoder, where they are another vocabulary's."""
+        """Number of ids in the vocabulary of the input: the encoder's, if it has one of its own."""
         return self.vocab_size if self.source_vocab_size is None else self.source_vocab_size
 
     @property
     def embedding_factor(self) -> float:
-        """What the token embeddings are multiplied by: sqrt(d_model) or 1."""
+        """The factor of the token embeddings: sqrt(d_model) or 1."""
         return math.sqrt(self.d_model) if self.scaled_embedding else 1.0
 
     def rules(self) -> Iterator[Message]:

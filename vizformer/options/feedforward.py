@@ -16,7 +16,7 @@ ACTIVATION_NAMES = {
     "quick_gelu": "QuickGELU",
     "silu": "SiLU",
 }
-"""As they are written in formulas, whichever way GELU is computed."""
+"""The names of the activations in formulas; both ways of computing GELU have the same name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +35,12 @@ class FeedForwardOptions(CommonOptions):
 
     @property
     def network_matrices(self) -> int:
-        """Matrices of one feed-forward network: W_in and W_out, with a gate W_gate too."""
+        """The number of matrices of one feed-forward network: 2 (W_in, W_out), or 3 with a gate (W_gate)."""
         return 3 if self.feedforward == "gated" else 2
 
     def network_parameters(self, width: int) -> int:
-        """Parameters of one feed-forward network: 2 d width + width + d, or 3 d width (+ 2 width + d) with a gate."""
+        """The number of parameters of one feed-forward network: 2 d width + width + d, or with a gate 3 d width (+ 2
+        width + d).
+        """
         matrices = self.network_matrices
         return matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)

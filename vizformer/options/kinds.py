@@ -1,4 +1,4 @@
-"""The kinds of values that options have: a type, and what a number of it may be."""
+"""The kinds of values that options have: a type, and the bound of a number."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 from vizformer.messages import N_, Message
 
 
-@dataclass(frozen=True, eq=False)  # hashed by identity: a kind stands in unions
+@dataclass(frozen=True, eq=False)  # hashed by identity: a kind is a member of unions of types
 class Bound:
-    """What a number may be, and what is said of one that is not."""
+    """The bound of a number, and the message about a number outside of it."""
 
     holds: Callable[[float], bool]
     rule: Message
@@ -27,12 +27,12 @@ Numbers = tuple[float, ...]
 
 
 def are_layers(layers: Layers, n: int) -> bool:
-    """Whether these are numbers of layers out of `n`, in order, at least one."""
+    """Whether `layers` are numbers of layers from 0 to n - 1, ascending, at least one."""
     return bool(layers) and list(layers) == sorted(set(layers)) and 0 <= layers[0] <= layers[-1] < n
 
 
 class Kind(NamedTuple):
-    """What an option may be: the types of its values, or the values to choose from, and the bound of a number."""
+    """The values that an option may have: a type or a set of choices, and the bound of a number."""
 
     types: tuple[Any, ...] = ()
     choices: tuple[Any, ...] = ()
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
     items: tuple[Any, ...] = (int,)  # the types of what a list holds
 
     def wrong_type(self, name: str, value: object) -> Message | None:
-        """What is said of a value of another type, or of none of those to choose from."""
+        """The message about a value of another type, or of none of the choices; None if it has the right type."""
         if self.choices:
             if value in self.choices:
                 return None

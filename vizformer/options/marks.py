@@ -29,15 +29,15 @@ class MarkOptions(CommonOptions):
 
     @property
     def start_ids(self) -> tuple[int, ...]:
-        """What a decoder behind an encoder begins with: decoder_start_id or bos_id, then forced_bos_id."""
+        """The first ids of a decoder behind an encoder: decoder_start_id or bos_id, then forced_bos_id."""
         start = self.bos_id if self.decoder_start_id is None else self.decoder_start_id
         return tuple(id for id in (start, self.forced_bos_id) if id is not None)
 
     @property
     def never_written(self) -> int | None:
-        """The id that is never generated; None: every one may be.
+        """The id that is never generated; None if every id may be.
 
-        It has its probability all the same: P = softmax of all logits, everywhere. No list of candidates shows it.
+        It still has a probability: P is the softmax of all logits, everywhere. No list of candidates shows it.
         """
         return self.pad_id if self.never_pad else None
 

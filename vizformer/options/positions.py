@@ -52,7 +52,7 @@ class PositionOptions(CommonOptions):
 
     @property
     def has_relative_bias(self) -> bool:
-        """Whether a learned number for the bucket of their distance is added to the score of a query and a key."""
+        """Whether a learned bias for the bucket of their distance is added to each score (T5, MPNet)."""
         return self.positions == "relative" or self.relative_bias
 
     def rules(self) -> Iterator[Message]:

@@ -1,4 +1,4 @@
-"""What any model can be asked about itself, whoever wrote its arithmetic."""
+"""The sizes of a model, which any model has, whoever wrote its code."""
 
 from dataclasses import dataclass
 
@@ -53,16 +53,18 @@ class ModelShape:
 
     @property
     def depth(self) -> int:
-        """The layers of both stacks; of the one stack where there is one."""
+        """The number of layers of both stacks together."""
         return self.n_encoder_layers + self.n_decoder_layers
 
     @property
     def n_heads(self) -> int:
-        """Attention heads of a layer; where layers differ, of that with the most."""
+        """Attention heads of a layer; if layers differ, of the layer with the most."""
         return max((*self.encoder_heads, *self.decoder_heads, *self.cross_heads))
 
     def layers_of(self, of: str) -> int:
-        """Those of a stack, or of the stack that a kind of attention stands in: "encoder", "decoder", "cross"."""
+        """The number of layers of a stack, or of the stack that a kind of attention is in: "encoder", "decoder",
+        "cross".
+        """
         return self.n_encoder_layers if of == "encoder" else self.n_decoder_layers
 
     def heads_of(self, kind: str) -> tuple[int, ...]:
@@ -71,5 +73,5 @@ class ModelShape:
 
     @property
     def last_stack(self) -> str:
-        """The stack whose rows the logits are of."""
+        """The stack from whose rows the logits are computed."""
         return "decoder" if self.decoder_heads else "encoder"
