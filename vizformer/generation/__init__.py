@@ -1,4 +1,4 @@
-"""From a prompt to new tokens.
+"""Generation: from a prompt to new tokens.
 
 sampling      from logits to what is drawn from
 reading       what is asked of a model: the logits after a sequence

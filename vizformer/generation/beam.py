@@ -17,7 +17,7 @@ class Hypothesis:
 
     Attributes:
         ids: the new tokens, end mark included where there is one.
-        log_probability: of all of them together.
+        log_probability: the log-probability of all of them together.
         score: log_probability / length_penalty(len(ids)); hypotheses are compared by it.
     """
 
@@ -37,7 +37,7 @@ class BeamNode:
         step: how many tokens came before it; 0 for the first new one.
         parent: index of the node it continues in `BeamTree.nodes`; None at step 0.
         id: its token.
-        log_probability: of all tokens from the root to here.
+        log_probability: the log-probability of all tokens from the root to this one.
         score: log_probability / length_penalty: what finished hypotheses are compared by.
         fate: "kept" is continued in the next step (unless the search ended), "finished" ended with the end mark,
             "dropped" was not among the best.
@@ -53,7 +53,9 @@ class BeamNode:
 
 @dataclass
 class BeamTree:
-    """What a beam search looked at; filled by `beam_search(..., tree=tree)`, in the order of the search."""
+    """The tree of a beam search, with every continuation it considered; `beam_search(..., tree=tree)` fills it in
+    order.
+    """
 
     nodes: list[BeamNode] = field(default_factory=list)
 
@@ -94,7 +96,7 @@ def beam_search(
     Args:
         prompt, prefix, max_new: as in `stream`.
         width: hypotheses side by side, at least 1.
-        alpha: of the length penalty.
+        alpha: the exponent of the length penalty.
         tree: records every continuation that was among the 2 * width best of its step.
 
     Raises:
@@ -116,7 +118,7 @@ def beam_search_of(
     alpha: float = 0.6,
     tree: BeamTree | None = None,
 ) -> list[Hypothesis]:
-    """The same of whatever reads a sequence and says what may come next: `start` is what it begins with."""
+    """Beam search with any reading (`vizformer.generation.reading`); `start` is the beginning of every sequence."""
     eos, begun = shape.eos_id, list(start)
     live: list[tuple[list[int], float]] = [([], 0.0)]
     places: list[int | None] = [None]  # of the live hypotheses in the tree
@@ -128,7 +130,7 @@ def beam_search_of(
         if shape.never_written is not None:
             log_p[:, shape.never_written] = -torch.inf
         totals = log_p + torch.tensor([[total] for _, total in live], dtype=torch.double, device=log_p.device)
-        best = totals.flatten().topk(min(2 * width, totals.numel()))  # enough even if `width` of them end
+        best = totals.flatten().topk(min(2 * width, totals.numel()))  # enough candidates even if `width` of them end
         survivors: list[tuple[int, list[int], float]] = []
         reached: list[int | None] = []
         for rank, (total, flat) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):

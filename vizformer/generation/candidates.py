@@ -1,4 +1,4 @@
-"""What the tokens of a text were chosen from, cut down to the candidates that one can see at a glance."""
+"""The candidates of every token in a text, cut down to as many as a reader can see at a glance."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Candidates:
     end: End | None
 
     def first(self, count: int) -> "Candidates":
-        """Those of the first `count` steps: what a text that ends there at the latest is chosen from."""
+        """The candidates of the first `count` steps."""
         if len(self.ids) <= count:
             return self
         return Candidates(
@@ -52,24 +52,24 @@ class Candidates:
 
     @property
     def probabilities(self) -> Float[ndarray, " steps"]:
-        """Of the chosen tokens, before penalty, temperature and cuts."""
+        """The probability of each chosen token, before penalty, temperature and cuts."""
         found: ndarray = self.before[self.candidates == np.array(self.ids)[:, None]]
         return found
 
     @property
     def seen(self) -> list[int]:
-        """Every id that is a candidate somewhere, in ascending order."""
+        """The ids of all candidates, ascending."""
         return sorted({int(id) for id in self.candidates.ravel()})
 
 
 def leading_candidates(steps: Iterable[GenerationStep], count: int = AT_A_GLANCE) -> Candidates:
-    """Reads the steps to the end and keeps of each the `count` most probable tokens, and the chosen one.
+    """Runs all steps and keeps, for each, the `count` most probable tokens and the chosen one.
 
-    A step is let go before the next one is asked for: the distributions of a hundred tokens of GPT-2 would be 40 MB.
+    Each step is freed before the next one is computed: the distributions of a hundred tokens of GPT-2 would be 40 MB.
     A chosen token that is not among the most probable takes the place of the last one of them.
 
     Raises:
-        ValueError: no step at all.
+        ValueError: there is no step.
     """
     ids: list[int] = []
     rows: list[tuple[ndarray, ...]] = []
@@ -93,7 +93,7 @@ def leading_candidates(steps: Iterable[GenerationStep], count: int = AT_A_GLANCE
 
 
 def _largest(values: Float[ndarray, " n"], count: int) -> Int[ndarray, " count"]:
-    """The indices of the largest values, the largest first, of equal ones the first first; without sorting all of them."""
+    """The indices of the largest values, the largest first, equal ones in ascending order; without sorting all values."""
     if count >= len(values):
         return np.argsort(-values, kind="stable")
     least = np.partition(values, len(values) - count)[len(values) - count]

@@ -1,4 +1,4 @@
-"""What generation asks of a model: what may come after these tokens?"""
+"""The interface that generation needs of a model: logits of the next token after given tokens."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,17 +11,17 @@ from vizformer.model import Cache, Edit, Transformer
 
 
 class Reading(Protocol):
-    """A model that reads sequences which grow by a token at a time; made for one generation."""
+    """A model that reads growing sequences, one token per call; it is made for one generation."""
 
     @property
     def cache_bytes(self) -> int:
-        """Keys and values that are kept of what was read; 0 without a cache."""
+        """Bytes of the keys and values in the cache; 0 without a cache."""
 
     def next_logits(self, sequences: Sequence[Sequence[int]], parents: Sequence[int]) -> Float[Tensor, "b vocab_size"]:
-        """Of the token after each of these sequences of one length.
+        """The logits of the next token, after each of these sequences of equal length.
 
         Args:
-            parents: of each the number of the sequence of the call before that it continues by a token.
+            parents: for each sequence, the index of the sequence of the previous call that it extends by one token.
         """
 
 

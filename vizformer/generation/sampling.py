@@ -1,4 +1,4 @@
-"""How the next token is chosen from the logits: cut the distribution, then draw from what is left."""
+"""How the next token is chosen from the logits: the distribution is cut, then a token is drawn from the rest."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class Sampling:
             Heat"); 0: all; 1: the best one.
         repetition_penalty: positive logits of tokens that occurred before are divided by it, negative ones multiplied
             (Keskar et al. 2019, "CTRL", 4.1); 1: no penalty; below 1: repetition is rewarded.
-        seed: of the random numbers; the same seed, the same text.
+        seed: the seed of the random numbers; the same seed gives the same text.
 
     Raises:
         GenerationError: illegal values; all of them are listed at once.
@@ -80,13 +80,13 @@ GREEDY = Sampling(temperature=0.0)  # always the most probable token
 
 
 class Cut(IntEnum):
-    """What took a token out of the distribution; the first that did."""
+    """Why a token was cut from the distribution; the first cut that removed it counts."""
 
     KEPT = 0
     TOP_K = 1
     TOP_P = 2
     MIN_P = 3
-    GREEDY = 4  # temperature 0 leaves only the most probable token
+    GREEDY = 4  # cut by temperature 0, which keeps only the most probable token
     NEVER = 5  # the model never generates it (padding)
 
 
@@ -94,8 +94,8 @@ class NextToken(NamedTuple):
     """The distribution of the next token before and after the cut, [vocab_size] each.
 
     Attributes:
-        probabilities: softmax(logits), what the model says.
-        filtered: what is drawn from: penalised, tempered, cut, and summing to 1 again.
+        probabilities: softmax(logits), the model's own distribution.
+        filtered: the distribution that the token is drawn from: penalised, tempered, cut, and normalised again.
         cut: uint8, a `Cut` for every token.
     """
 
@@ -107,7 +107,7 @@ class NextToken(NamedTuple):
 def next_token(
     logits: Tensor, previous: Sequence[int] = (), sampling: Sampling = GREEDY, *, never: int | None = None
 ) -> NextToken:
-    """What the model says about the next token, and what `sampling` leaves of it.
+    """The model's distribution of the next token, and what `sampling` makes of it.
 
     filtered_i = exp(l_i / T) / sum_(j kept) exp(l_j / T) for tokens that are kept, else 0;  l: the penalised logits.
 
@@ -145,7 +145,7 @@ def next_token(
 
 
 def best_token(logits: Tensor, *, never: int | None = None) -> int:
-    """argmax of the logits [vocab_size] without `never`: what `next_token` leaves at temperature 0, without a distribution.
+    """argmax of the logits [vocab_size] without `never`: the token that `next_token` keeps at temperature 0.
 
     Raises:
         GenerationError: logits that are not numbers.
@@ -166,7 +166,7 @@ def _check_finite(number: Tensor) -> None:
 
 
 def penalised(logits: Tensor, previous: Sequence[int], penalty: float) -> Tensor:
-    """The logits with those of `previous` made smaller: l / penalty where l is positive, l * penalty where negative."""
+    """The logits with those of `previous` reduced: l / penalty for l > 0, l * penalty for l < 0."""
     if penalty == 1 or not previous:
         return logits
     seen = torch.tensor(sorted(set(previous)), device=logits.device)
@@ -175,13 +175,13 @@ def penalised(logits: Tensor, previous: Sequence[int], penalty: float) -> Tensor
 
 
 def draw(filtered: Tensor, generator: torch.Generator) -> int:
-    """A token of the distribution; on the CPU, so that a seed means the same text on every device."""
+    """A token drawn from the distribution; on the CPU, so that a seed gives the same text on every device."""
     return int(torch.multinomial(filtered.cpu(), 1, generator=generator))
 
 
 def _cuts(probabilities: Tensor, sampling: Sampling) -> Tensor:
     """A `Cut` for every token; the most probable one is always kept."""
-    if sampling.top_k == 0 and sampling.top_p == 1 and sampling.min_p == 0:  # nothing to sort a vocabulary for
+    if sampling.top_k == 0 and sampling.top_p == 1 and sampling.min_p == 0:  # no cut needs the sorted vocabulary
         return torch.zeros(probabilities.shape, dtype=torch.uint8, device=probabilities.device)
     ordered = torch.sort(probabilities, descending=True, stable=True)
     kept = ordered.values  # [vocab_size], most probable first; from here on places in that order
@@ -191,7 +191,7 @@ def _cuts(probabilities: Tensor, sampling: Sampling) -> Tensor:
         kept = kept.masked_fill(cut > 0, 0.0)
     if sampling.top_p < 1:
         share = kept / kept.sum()
-        before = share.cumsum(0) - share  # what the more probable ones have together
+        before = share.cumsum(0) - share  # the sum of all more probable ones
         cut[(before >= sampling.top_p) & (cut == 0)] = Cut.TOP_P
     if sampling.min_p > 0:
         cut[(kept < sampling.min_p * kept[0]) & (cut == 0)] = Cut.MIN_P

@@ -19,11 +19,11 @@ End = Literal["eos", "limit", "context"]
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One generated token, and what it was chosen from.
+    """One generated token, and the distribution that it was chosen from.
 
     Attributes:
         id: the token.
-        choice: computes what it was chosen from; called once, when somebody looks.
+        choice: computes that distribution; called once, on first use.
         length: positions that the decoder had read when it chose.
         cache_bytes: keys and values kept of them (and of the encoder's memory); 0 without a cache.
         by_hand: whether the token was given (`instead`) and not the model's choice.
@@ -39,17 +39,17 @@ class GenerationStep:
 
     @property
     def probabilities(self) -> Tensor:
-        """What the model said, softmax(logits) [vocab_size]."""
+        """The model's distribution, softmax(logits) [vocab_size]."""
         return self._chosen_from.probabilities
 
     @property
     def filtered(self) -> Tensor:
-        """What was drawn from, after penalty, temperature and cuts [vocab_size]."""
+        """The distribution that the token was drawn from, after penalty, temperature and cuts [vocab_size]."""
         return self._chosen_from.filtered
 
     @property
     def cut(self) -> Tensor:
-        """What took each token out, `vizformer.generation.Cut` as uint8 [vocab_size]."""
+        """Which cut removed each token, `vizformer.generation.Cut` as uint8 [vocab_size]."""
         return self._chosen_from.cut
 
     @cached_property
@@ -101,7 +101,7 @@ def stream_of(
     sampling: Sampling = GREEDY,
     instead: Mapping[int, int] | None = None,
 ) -> Iterator[GenerationStep]:
-    """The same of whatever reads a sequence and says what may come next: `start` is what it begins with."""
+    """Generation with any reading (`vizformer.generation.reading`); `start` is the beginning of the sequence."""
     instead, ids = _checked(instead or {}, shape.vocab_size), list(start)
     generator = torch.Generator().manual_seed(sampling.seed)
     room = shape.max_positions - len(ids)

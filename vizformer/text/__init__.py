@@ -1,4 +1,4 @@
-"""Text to tokens and back."""
+"""Tokenizers: from a text to tokens and back."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a tokenizer.json may hold: its parts, the tokens that it adds, and its vocabulary.
+"""The bounds of a tokenizer.json: its parts, its added tokens, and its vocabulary.
 
 A file in which something is too large, too many, or of a kind that is not known is refused by name.  What texts may
 become in it stands in `vizformer.text.text_growth`.
@@ -13,9 +13,9 @@ LONGEST_TOKEN = 1024  # characters
 
 
 def check(content: object, rows: int | None = None) -> None:
-    """Looks at a whole file.
+    """Checks a whole file.
 
-    `rows`: of the largest table in the weights, where they are known: ids above it cannot be this model's.
+    `rows` is the size of the model's largest embedding table, if it is known: larger ids cannot be this model's.
 
     Raises:
         BoundsError: something in it is too large, too many, or of a kind that is not known.

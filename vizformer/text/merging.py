@@ -28,7 +28,7 @@ PAPER: Mapping[Word, int] = {
 
 @dataclass(frozen=True)
 class Learned:
-    """One step of learning: the most frequent pair, how often each stood side by side before, and the words then."""
+    """One step of learning: the most frequent pair, the counts of all pairs before the merge, and the words after it."""
 
     pair: Pair
     counts: tuple[tuple[Pair, int], ...]
@@ -37,9 +37,9 @@ class Learned:
 
 @dataclass(frozen=True)
 class Applied:
-    pair: Pair  # of all pairs of neighbours the one that was learned first
+    pair: Pair  # of all pairs of adjacent symbols the one that was learned first
     rank: int  # its line in the table, from 0
-    count: int | None  # how often it stood side by side when it was learned
+    count: int | None  # how often the pair occurred when it was learned
     words: tuple[Word, ...]  # the words of the text after the merge
 
 
@@ -67,7 +67,7 @@ def words_of(text: str) -> tuple[Word, ...]:
 
 
 def pair_counts(words: Iterable[tuple[Word, int]]) -> Counter[Pair]:
-    """How often each pair of symbols stands side by side inside a word; ties keep the order of the text."""
+    """How often each pair of adjacent symbols occurs inside words; equal counts keep the order of the text."""
     counts: Counter[Pair] = Counter()
     for word, times in words:
         for pair in itertools.pairwise(word):

@@ -1,4 +1,4 @@
-"""Which regular expressions of a tokenizer are read: those that never go back over a text more often than once.
+"""The regular expressions of tokenizers that are accepted: those whose backtracking is at most quadratic.
 
 Oniguruma, with which the `tokenizers` library cuts texts, tries every way to match: (a+)+$ takes 2^n steps for n
 letters.  So each alternative of a pattern, what stands between two of its bars, must have one of two forms: a few
@@ -42,14 +42,14 @@ _PUBLISHED = frozenset(  # of GPT-2, GPT-4, GPT-4o, Kimi: runs that a later alte
 
 
 class PatternError(TokenizerError):
-    """A pattern that may take for ever."""
+    """A pattern of a tokenizer that may backtrack for too long."""
 
 
 def cost(pattern: str) -> Cost:
-    """How the steps grow with the length of the text.
+    """How the steps of matching grow with the length of the text: linearly or quadratically.
 
     Raises:
-        PatternError: faster than with its square, or nobody knows.
+        PatternError: they grow faster than quadratically, or the growth is not known.
     """
     place = 0
     found: Cost = "linear"
@@ -60,7 +60,7 @@ def cost(pattern: str) -> Cost:
                 break
             found = "quadratic"
         place = alternative.end()
-        if place == len(pattern) and alternative[0] == text:  # no bar behind it
+        if place == len(pattern) and alternative[0] == text:  # no further alternative
             return found
     raise PatternError(
         "the pattern {pattern} may take for ever: what is read has {most} characters at most and, between two bars, one "

@@ -49,7 +49,7 @@ def piece_bytes(piece: str, spelling: Spelling) -> bytes:
 
 
 def readable(piece: str, spelling: Spelling) -> str:
-    """What a person should see for a vocabulary entry: without the space that begins a word, nothing invisible.
+    """A vocabulary entry as readable text: without the space that begins a word, with invisible characters spelled out.
 
     >>> readable("Ġcat", "byte-level"), readable("æĪĳ", "byte-level"), readable("æĪ", "byte-level")
     ('cat', '我', '⟨E6 88⟩')

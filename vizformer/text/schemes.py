@@ -49,7 +49,7 @@ def scheme_tokenizer(scheme: Scheme) -> Tokenizer:
 
 
 def pre_tokenizer(scheme: Scheme) -> pre_tokenizers.PreTokenizer:
-    """What cuts a text before the scheme begins: no token reaches across these cuts.
+    """The pre-tokenizer of a scheme. It cuts a text into words; no token reaches across these cuts.
 
     Words end at spaces and punctuation.  BPE and Unigram keep the space, at the beginning of the word it precedes
     (written ▁, Kudo & Richardson 2018); WordPiece drops it and marks what continues a word with ##.
@@ -85,7 +85,7 @@ def pieces(text: str, tokenizer: Tokenizer) -> tuple[Piece, ...]:
 
 
 def _overlapping(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Runs of tokens whose stretches of characters overlap."""
+    """Groups of consecutive tokens whose character spans overlap."""
     groups: list[list[Token]] = []
     reached = -1
     for token in tokens:
@@ -98,7 +98,7 @@ def _overlapping(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _share(group: Sequence[Token], start: int, end: int, tokenizer: Tokenizer) -> list[tuple[int, int]]:
-    """How the bytes start..end are divided among the tokens of a group."""
+    """The byte span of each token in a group that covers the bytes from `start` to `end`."""
     if len(group) == 1:
         return [(start, end)]
     lengths = [len(tokenizer.bytes_of(token.id)) for token in group]

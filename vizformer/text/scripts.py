@@ -47,5 +47,5 @@ def scripts_of(vocabulary: "Tokenizer") -> Mapping[str, float]:
 
 
 def called(name: str) -> str:
-    """A script as readers call it."""
+    """The name of a script for readers: "Han" for CJK, any other in title case."""
     return "Han" if name == HAN else name.title()

@@ -1,4 +1,4 @@
-"""How long texts may become in a tokenizer, and by which patterns they are cut.
+"""Bounds on the text that a tokenizer makes of its input, and the patterns by which it cuts.
 
 A tokenizer is a row of parts, each of which makes something of what the one before it has made.  What each part can
 make of one character, at most, is known without running it; the product says what a text can grow to.  A file in which
@@ -18,7 +18,7 @@ from vizformer.errors import TokenizerError
 from vizformer.text.patterns import PatternError, cost
 
 MOST_PARTS, _DEEPEST = 48, 6
-LONGEST_TEXT = 64  # characters that a part may put somewhere
+LONGEST_TEXT = 64  # characters that a part may insert at once
 _MOST_GROWTH = 4096
 _CHARSMAP = 2**21  # bytes; SentencePiece's own has 240,000
 MOST_CHARACTERS = 2**19  # that a text may become
@@ -31,28 +31,28 @@ class BoundsError(TokenizerError):
 
 
 def allows(text: str, factor: int) -> bool:
-    """Whether a text stays within bounds, whatever it becomes."""
+    """Whether `text` is short enough for a tokenizer that multiplies its length by at most `factor`."""
     if factor <= 4:
-        return True  # texts as long as anybody likes: what is done to them is in proportion
+        return True  # texts of any length: the work is linear in it
     length = len(text) if text.isascii() else len(unicodedata.normalize("NFKD", text[: MOST_CHARACTERS + 1]))
     return length * factor <= MOST_CHARACTERS
 
 
 def growth(normalizer: object, pre_tokenizer: object) -> int:
-    """How many characters are made of one before it is cut into tokens, at most, beyond its compatibility decomposition
-    (NFKD).  A pattern whose steps grow with the square of the text counts as growth too.
+    """The largest number of characters that normaliser and pre-tokenizer make of one, beyond its compatibility
+    decomposition (NFKD). A pattern whose steps grow with the square of the text counts as growth too.
 
     Raises:
-        BoundsError: too much, or nobody knows.
+        BoundsError: the growth is too large, or not known.
     """
     return _product((*parts(normalizer), *parts(pre_tokenizer)), _grown)
 
 
 def decoded(decoder: object) -> int:
-    """The same of tokens that are turned into a text.
+    """The largest number of characters that a decoder makes of one character of a token.
 
     Raises:
-        BoundsError: too much, or nobody knows.
+        BoundsError: the growth is too large, or not known.
     """
     return _product(parts(decoder), _decoded)
 
@@ -176,7 +176,9 @@ def _text(part: Mapping[str, Any], name: str) -> str:
 
 
 def _longest_replacement(part: Mapping[str, Any]) -> int:
-    """Of SentencePiece's table: what stands behind its trie, each ended by a zero byte."""
+    """The length of the longest replacement in SentencePiece's table. The replacements follow its trie, each ended by a
+    zero byte.
+    """
     packed = part.get("precompiled_charsmap")
     if not isinstance(packed, str) or len(packed) > 4 * _CHARSMAP // 3 + 4:
         raise BoundsError("Precompiled has no table, or one that is too large")
@@ -197,7 +199,7 @@ def _longest_replacement(part: Mapping[str, Any]) -> int:
 
 
 def parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """The parts one after the other, those inside a Sequence too."""
+    """The parts in order, including those inside a Sequence."""
     if part is None or part == {}:
         return
     if not isinstance(part, dict) or depth > _DEEPEST:
@@ -213,7 +215,7 @@ def parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
 
 
 def shown(value: object, most: int) -> str:
-    """The beginning of something from a file, without what would turn or break the line that quotes it."""
+    """The beginning of a value from a file, without characters that would turn or break the line that quotes it."""
     return "".join(one if one.isprintable() else "\ufffd" for one in str(value)[:most])
 
 

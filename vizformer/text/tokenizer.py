@@ -21,7 +21,7 @@ from vizformer.text.scripts import script
 
 UNKNOWN_PIECES = ("<unk>", "[UNK]", "<UNK>")
 _SHORT = 10_000  # characters; longer texts are cut while the interpreter does something else
-_MOST_TOKENS = 2**16  # that a text may become in which nobody sees as many
+_MOST_TOKENS = 2**16  # tokens; a text becomes more only if it has at least a quarter as many characters
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ class Tokenizer:
         self._backend.save(str(path))
 
     def to_json(self) -> str:
-        """What `save` writes."""
+        """The content of the file that `save` writes."""
         return str(self._backend.to_str())
 
     @property
     def target_json(self) -> str:
-        """The same of what splits translations, where that is something of its own; else empty."""
+        """The content of the target tokenizer's file, if translations have a tokenizer of their own; else empty."""
         return "" if self._target is None else str(self._target.to_str())
 
     def with_target(self, target: Backend | None) -> "Tokenizer":
-        """The same with `target` to split translations; its ids must mean the same."""
+        """This tokenizer with `target` for translations, which must have the same vocabulary."""
         if target is None:
             return self
         if target.get_vocab(with_added_tokens=True) != self._backend.get_vocab(with_added_tokens=True):
@@ -128,7 +128,7 @@ class Tokenizer:
             raise _too_long(len(text))
         with _calling(_not_split):
             encoding: Encoding
-            if len(text) * grown > _SHORT:  # (only batches are cut without keeping the interpreter)
+            if len(text) * grown > _SHORT:  # (only `encode_batch` releases the interpreter lock)
                 (encoding,) = backend.encode_batch([text], add_special_tokens=special)
             else:
                 encoding = backend.encode(text, add_special_tokens=special)
@@ -140,7 +140,7 @@ class Tokenizer:
         )
 
     def with_rows(self, rows: int) -> "Tokenizer":
-        """The same for a model with an embedding table of so many rows, more than the vocabulary has tokens.
+        """This tokenizer for a model whose embedding table has `rows` rows, more than the vocabulary has tokens.
 
         Tables are often rounded up: T5's has 28 rows that no text uses, but that the model could predict.
         """
@@ -151,7 +151,7 @@ class Tokenizer:
         return wider
 
     def with_first_tokens(self, first_tokens: Mapping[str, str]) -> "Tokenizer":
-        """The same for a translator of both directions, which is told by a first token what a text is to become.
+        """This tokenizer for a translator of both directions, whose first token says into which language it translates.
 
         It reads `<2en>我爱中国。` and `<2zh>I love China.`: the script that most of a text is in decides.  A text in none of
         the scripts (numbers, another language) gets the first of the tokens.
@@ -187,7 +187,7 @@ class Tokenizer:
         return tuple(self._token(id) for id in ids)
 
     def decode(self, ids: list[int]) -> str:
-        """The text of `ids`, without special tokens."""
+        """The text of `ids`, without the special tokens."""
         if self._grown_back > 1:
             pieces = "".join(self._backend.id_to_token(id) or "" for id in ids if 0 <= id < 2**32)
             if not text_growth.allows(pieces, self._grown_back):
@@ -208,7 +208,7 @@ class Tokenizer:
 
     @property
     def unknown_id(self) -> int | None:
-        """The token that stands for what the vocabulary does not have: as its file says, else by a usual name; or None."""
+        """The id of the unknown token: the one that the file names, else one with a usual name; None if there is none."""
         said = getattr(self._backend.model, "unk_token", None)
         pieces = [said, *UNKNOWN_PIECES] if isinstance(said, str) else UNKNOWN_PIECES
         return next((id for piece in pieces if (id := self.id_of(piece)) is not None), None)
@@ -217,7 +217,7 @@ class Tokenizer:
         return id in self._special
 
     def _token(self, id: int, start: int = 0, end: int = 0, word: int | None = None) -> Token:
-        piece = self._backend.id_to_token(id) if 0 <= id < 2**32 else None  # the library overflows outside
+        piece = self._backend.id_to_token(id) if 0 <= id < 2**32 else None  # the library overflows on other numbers
         if piece is None and 0 <= id < self._rows:
             piece = f"[{id}]"
         if piece is None:
@@ -235,13 +235,13 @@ class Tokenizer:
 
 
 def failed(error: BaseException) -> bool:
-    """Whether the library has failed: a panic in it arrives as what is no `Exception`."""
+    """Whether an error is a failure of the library: an `Exception`, or one of its panics, which are none."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 @contextmanager
 def _calling(said: Callable[[str], Message]) -> Iterator[None]:
-    """What goes wrong in the library becomes an error with the words that `said` makes of the reason."""
+    """Turns an error of the library into a `TokenizerError`, with the message that `said` makes of its reason."""
     try:
         yield
     except TokenizerError:
@@ -266,19 +266,19 @@ def _too_long(n: int) -> TokenizerError:
 
 
 def _printable(error: BaseException) -> str:
-    """What the library says may quote a damaged file."""
+    """The text of an error on one line of printable characters, cut to 200: it may quote a damaged file."""
     said = "".join(character if character.isprintable() else "?" for character in str(error))
     return said if len(said) <= 200 else f"{said[:200]}..."
 
 
 def _state(part: Any) -> dict[str, Any]:
-    """A part of a tokenizer as its file would write it; empty where there is none."""
+    """The settings of a tokenizer's part, as its file has them; empty if there is no such part."""
     said: dict[str, Any] = {} if part is None else json.loads(part.__getstate__())
     return said
 
 
 def _spelling(decoder: dict[str, Any]) -> Spelling:
-    """How the vocabulary writes spaces and bytes, read off the part that turns pieces back into text."""
+    """How the vocabulary writes spaces and bytes, derived from the decoder."""
     parts = {part["type"] for part in [decoder, *decoder.get("decoders", [])] if "type" in part}
     if "ByteLevel" in parts:
         return "byte-level"
@@ -291,7 +291,9 @@ MOST_QUOTED = 40  # characters of a word that is no token id
 
 
 class IdTokenizer(Tokenizer):
-    """Of models that came without one: reads "17 4 256" as the tokens 17, 4 and 256; no vocabulary is made up."""
+    """The tokenizer of a model that came without one: it reads "17 4 256" as the ids 17, 4 and 256, without a
+    vocabulary.
+    """
 
     def __init__(self, vocab_size: int) -> None:
         backend = Backend(models.WordLevel({str(id): id for id in range(vocab_size)}, unk_token=""))
@@ -317,5 +319,5 @@ class IdTokenizer(Tokenizer):
 
 
 def _quoted(word: str) -> str:
-    """The beginning of a word as it was typed; what cannot be printed is escaped."""
+    """The beginning of a word as it was typed, with unprintable characters escaped."""
     return json.dumps(word[:MOST_QUOTED], ensure_ascii=not word[:MOST_QUOTED].isprintable())

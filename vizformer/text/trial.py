@@ -1,4 +1,4 @@
-"""Whether a tokenizer.json may be read here, before the `tokenizers` library sees it.
+"""Checks whether a tokenizer.json may be read, before the `tokenizers` library opens it.
 
 The library keeps the interpreter to itself while it reads a file, and all sessions of a server wait.  So a file is held
 against `vizformer.text.bounds` first: a small one here, a larger one in a process of its own with limits of memory and
@@ -18,7 +18,7 @@ from vizformer.messages import N_, Message
 from vizformer.text import bounds
 from vizformer.text.text_growth import BoundsError, shown
 
-LIMIT = 48 * limits.MEGABYTE  # bytes of a file; the largest in use have 34
+LIMIT = 48 * limits.MEGABYTE  # bytes of a file; the largest in use have 34 MB
 _SMALL = 2 * limits.MEGABYTE
 _MOST_COMMAS = 2_500_000  # in a file: as many values; each takes some 100 bytes
 _MOST_A_ROW, _MOST_BESIDE = 20, 100_000  # commas: a token has one, a merge two of its own, an added token eight
@@ -29,22 +29,22 @@ _lock = threading.Lock()
 
 
 class TrialError(TokenizerError):
-    """A tokenizer.json that is not read; says why."""
+    """A tokenizer.json that is refused; the message says why."""
 
 
 class _SaidTwiceError(ValueError):
-    """An object in which a name stands twice."""
+    """An object in a JSON file that has the same name twice."""
 
 
 class BusyError(TrialError):
-    """There is no room for another process now; later there may be."""
+    """No further process can be started now, but perhaps later."""
 
 
 def examine(content: str, rows: int | None = None) -> None:
-    """Looks at the content of a file; `rows` as in `bounds.check`.
+    """Checks the content of a file; `rows` as in `bounds.check`.
 
     Raises:
-        TrialError: it is damaged, or asks for too much.
+        TrialError: the file is damaged, or exceeds the bounds.
     """
     raw = content.encode("utf-8", "surrogatepass")
     name = hashlib.blake2b(raw, digest_size=16).hexdigest() + f" {rows}"
@@ -73,9 +73,9 @@ def examine(content: str, rows: int | None = None) -> None:
 
 
 def _looked_at(raw: bytes, rows: int | None) -> Message | None:
-    """Why a file is not read; None where nothing speaks against it."""
+    """Why a file is refused; None if it is accepted."""
     try:
-        # (of a large file, that would take twice the memory; the library takes the last of two then, as json does)
+        # (not for a large file, which would take twice the memory; the library then uses the last value, as json does)
         bounds.check(json.loads(raw, object_pairs_hook=_object if len(raw) <= _SMALL else None), rows)
     except BoundsError as error:
         return error.message
@@ -89,7 +89,7 @@ def _looked_at(raw: bytes, rows: int | None) -> Message | None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, in which nothing is said twice: readers do not agree on which of the two counts."""
+    """The dict of a JSON object. It must not name anything twice: readers do not agree on which of the values counts."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise _SaidTwiceError
@@ -97,7 +97,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _apart(raw: bytes, rows: int | None) -> Message | None:
-    """The same, in a process of its own, which also lets the library read the file and cut a few texts."""
+    """Why a file is refused, checked in a process of its own, where the library also reads the file and cuts a few
+    texts.
+    """
     size = len(raw) // limits.MEGABYTE + 1
     try:
         said = limits.tried(__name__, str(size), str(rows or ""), content=raw, seconds=10 + size)
@@ -110,7 +112,7 @@ def _apart(raw: bytes, rows: int | None) -> Message | None:
 
 
 def main() -> None:
-    """What the other process does: reads the file from its input and says what is wrong with it."""
+    """Runs in the other process: reads the file from its input and prints why it is refused."""
     size, rows = int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2] else None
     from tokenizers import Tokenizer
 

@@ -57,7 +57,9 @@ SETTINGS, PROGRESS, TUNED, HEADS = "settings.json", "progress.jsonl", "model", "
 
 @dataclass(frozen=True)
 class Epoch:
-    """A way after some passes over the sentences: mean losses in nats, and how many held-out sentences it gets right."""
+    """One of the three ways after some epochs: mean losses in nats, and how many held-out sentences it classifies
+    correctly.
+    """
 
     body: Body
     epoch: int
@@ -67,7 +69,7 @@ class Epoch:
 
 
 class Reached(NamedTuple):
-    """Where a training stands: its head, and its encoder, which is the bundled one unless it is tuned."""
+    """The state of a training: its head, and its encoder, which is the bundled one unless it is tuned."""
 
     epoch: Epoch
     head: nn.Linear
@@ -88,7 +90,7 @@ def sentences(language: str, *, held_out: bool) -> tuple[tuple[str, int], ...]:
 
 
 def interval(right: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Between which shares the accuracy lies with 95 %, where `right` of n were, p = right / n (Wilson 1927).
+    """The 95 % confidence interval of an accuracy, where `right` of n are correct, p = right / n (Wilson 1927).
 
     (p + z^2 / 2n ± z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
     """
@@ -98,13 +100,13 @@ def interval(right: int, n: int, z: float = 1.96) -> tuple[float, float]:
 
 
 def ids_of(checkpoint: Checkpoint, texts: tuple[str, ...]) -> Int[Tensor, "b n"]:
-    """Their tokens, padded on the right; of a long text the first ones."""
+    """The token ids of the texts, padded on the right; of a long text the first `LONGEST`."""
     rows = [torch.tensor([token.id for token in checkpoint.encode(text)[:LONGEST]]) for text in texts]
     return pad_sequence(rows, batch_first=True, padding_value=checkpoint.model.config.pad_id or 0)
 
 
 def features(body: Body, model: Transformer, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b features"]:
-    """What the head reads: counts of tokens, or the mean of the last rows (without the padding)."""
+    """The input of the head: counts of tokens, or the mean of the rows of the last layer (without the padding)."""
     real = ids.ne(model.config.pad_id or 0)
     if body == "words":
         counts = F.one_hot(ids, model.config.vocab_size) * real[..., None]  # [b, n, vocab_size]
@@ -116,7 +118,7 @@ def features(body: Body, model: Transformer, ids: Int[Tensor, "b n"]) -> Float[T
 def train(
     body: Body, checkpoint: Checkpoint, language: str, stop: Callable[[], bool] = lambda: False
 ) -> Iterator[Reached]:
-    """Trains one way: where it stands before the first epoch and after each."""
+    """Trains one way; yields its state before the first epoch and after each."""
     torch.manual_seed(0)
     pairs, asked = sentences(language, held_out=False), sentences(language, held_out=True)
     ids, questions = (ids_of(checkpoint, tuple(text for text, __ in some)) for some in (pairs, asked))
@@ -151,13 +153,13 @@ def train(
 
 
 def read(folder: Path) -> tuple[list[Epoch], str]:
-    """What a process has come to so far, and how it ended ("" while it goes on)."""
+    """The epochs so far of a training process, and how it ended ("" while it runs)."""
     found, ending = read_lines(folder / PROGRESS)
     return [Epoch(**one) for one in found], ending
 
 
 def probabilities(folder: Path, text: str) -> dict[Body, list[float]]:
-    """What the three ways say of a sentence: the probability of each topic."""
+    """The probability of each topic for a sentence, by each of the three ways."""
     heads, bundled, tuned = load_file(folder / HEADS), load(MODEL), load(folder / TUNED)
     ids, found = ids_of(bundled, (text,)), dict[Body, list[float]]()
     for body in BODIES:
@@ -169,7 +171,7 @@ def probabilities(folder: Path, text: str) -> dict[Body, list[float]]:
 
 
 def main(folder: Path, parent: int) -> int:
-    """Trains all three for the process `parent`; the exit status."""
+    """Trains all three ways for the process `parent`; returns the exit status."""
     torch.set_num_threads(1)
     take_low_priority()
     keep_freed_memory()
@@ -198,7 +200,7 @@ def main(folder: Path, parent: int) -> int:
         if is_full(error):
             return FULL
         if folder.is_dir():
-            raise  # else it was taken away with everything in it: there is nobody to tell
+            raise  # otherwise the folder was removed: nobody waits for the result
     return 0
 
 

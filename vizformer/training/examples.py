@@ -16,7 +16,7 @@ Batch = PairBatch | RowBatch
 
 
 class Marks(NamedTuple):
-    """How a model answers held-out questions."""
+    """The loss and the accuracy of a model on held-out questions."""
 
     loss: float  # cross-entropy per symbol of the right answers, in nats
     accuracy: float  # share of the questions answered without a mistake
@@ -24,7 +24,7 @@ class Marks(NamedTuple):
 
 
 def ids_of(task: Task, example: Example, architecture: Architecture) -> tuple[list[int], list[int]]:
-    """What the model reads, and what it is to write (with the end mark, where the task has one).
+    """The ids of the question, and those of the answer (with the end mark, if the task has one).
 
     An encoder-decoder's encoder reads the question and an end mark; its decoder's start mark is not included.
     """
@@ -37,7 +37,7 @@ def ids_of(task: Task, example: Example, architecture: Architecture) -> tuple[li
 
 
 def batch_of(task: Task, architecture: Architecture, examples: Sequence[Example]) -> Batch:
-    """Examples side by side, padded; labels only where there is an answer."""
+    """A padded batch of examples; it has labels only for the answers."""
     vocabulary = list(task.vocabulary)
     pad, bos = vocabulary.index(PAD), vocabulary.index(BOS)
     pairs = [ids_of(task, example, architecture) for example in examples]
@@ -49,14 +49,14 @@ def batch_of(task: Task, architecture: Architecture, examples: Sequence[Example]
 
 
 def loss_of(model: Transformer, batch: Batch) -> Tensor:
-    """Mean cross-entropy of the answers' symbols."""
+    """The mean cross-entropy of the answers' symbols."""
     logits, labels = translation_logits(model, batch) if isinstance(batch, PairBatch) else token_logits(model, batch)
     return torch.nn.functional.cross_entropy(logits, labels)
 
 
 @torch.no_grad()
 def marks(model: Transformer, batch: Batch) -> Marks:
-    """Marks of a batch.
+    """The `Marks` of a batch.
 
     Without a mistake given the right answer so far means without a mistake when the model goes on from its own words,
     so one forward tells what greedy decoding would.

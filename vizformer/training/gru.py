@@ -34,21 +34,21 @@ class GRULanguageModel(nn.Module):
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d_h"]:
-        """The hidden state after every token."""
+        """The hidden state h_t after every token."""
         states: Tensor = self.gru(self.embedding(ids))[0]
         return states
 
     def logits(self, states: Float[Tensor, "*n d_h"]) -> Float[Tensor, "*n vocab_size"]:
-        """The next token's, from hidden states."""
+        """The logits of the next token: (h W_P) embedding^T."""
         return F.linear(self.projection(states), self.embedding.weight)
 
 
 def load_gru(folder: Path) -> tuple[GRULanguageModel, Tokenizer]:
-    """The model of a folder, ready to be looked into, and the tokenizer of `stories`, whose tokens it reads."""
+    """The model in a folder, without gradients, and the tokenizer of `stories`, which it was trained with."""
     weights = {name: tensor.float() for name, tensor in load_file(folder / WEIGHTS).items()}
     vocab_size, d_x = weights["embedding.weight"].shape
     model = GRULanguageModel(vocab_size, d_x, weights["projection.weight"].shape[1])

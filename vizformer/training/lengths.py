@@ -1,6 +1,6 @@
-"""How tiny language models read past the length that they were trained on, which differ only in how they are told positions.
+"""Tiny language models with different positions, which read texts longer than those that they were trained on.
 
-All learned from the same windows of 64 bytes (`recipes.bundled_models.lengths`); they are then read windows of 256.
+All were trained on the same windows of 64 bytes (`recipes.bundled_models.lengths`); they are then read windows of 256.
 """
 
 import json
@@ -22,13 +22,13 @@ MEASURED = "measured.json"
 
 
 def byte_ids(text: bytes) -> Int[Tensor, " n"]:
-    """What the models read: the values of the bytes."""
+    """The token ids of the models: the values of the bytes."""
     return torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
 
 
 @torch.inference_mode()
 def losses(model: Transformer, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b length"]:
-    """-ln p(byte i + 1 | bytes 0..i) in nats, for as many positions as the model has."""
+    """-ln p(byte i + 1 | bytes 0..i) in nats, for every position that the model has."""
     inputs, labels = ids[:, :-1], ids[:, 1:]
     if model.config.positions == "learned":
         inputs, labels = inputs[:, : model.config.max_positions], labels[:, : model.config.max_positions]
@@ -43,8 +43,8 @@ def byte_losses(model: Transformer, text: bytes) -> Float[ndarray, " length"]:
 
 
 def continued(text: str, passage: str | None) -> bytes:
-    """The bytes that the models read of a text, one more than they have positions: it is followed by a passage, or by
-    itself again and again where that is None.
+    """The `LONGEST` + 1 bytes that the models read: the text, then a passage, or the text repeated if `passage` is
+    None.
     """
     start, needed = text.encode(), LONGEST + 1
     if passage is None:
@@ -54,12 +54,14 @@ def continued(text: str, passage: str | None) -> bytes:
 
 
 def mean_from(curve: Float[ndarray, " length"], first: int) -> float | None:
-    """The mean loss from position `first` on; None where the model has no such positions."""
+    """The mean loss from position `first` on; None if the model has no such positions."""
     return float(curve[first:].mean()) if len(curve) > first else None
 
 
 def measured(folder: Path) -> dict[str, Any]:
-    """What was measured when a folder's models were trained; under "loss": held-out text -> scheme -> loss by position."""
+    """The measurements of a folder's models from their training; "loss" maps held-out text -> scheme -> loss by
+    position.
+    """
     notes: dict[str, Any] = json.loads((folder / MEASURED).read_text(encoding="utf-8"))
     notes["loss"], notes["seconds"], notes["machine"] = {}, {}, {}
     for scheme in SCHEMES:

@@ -27,7 +27,7 @@ SNAPSHOTS = 24  # kept states of the weights, the untrained ones included
 BATCH, MEASURED = 64, 200  # examples per update, and held-out ones that every snapshot answers
 POSITIONS = 96  # tokens that the models accept: several times what they are trained on
 REPORT_EVERY = 0.3  # seconds
-ASTRAY = 4.0  # so many times the untrained loss: nothing will come of it any more
+ASTRAY = 4.0  # so many times the untrained loss: the training has diverged
 
 Ending = Literal["done", "stopped", "diverged", "time"]
 LIMITS = {
@@ -111,14 +111,14 @@ class Plan:
         )
 
     def build(self) -> Transformer:
-        """The untrained model; with the same random state its weights are the same whatever it does without."""
+        """The untrained model. The same random state gives the same weights, whichever parts the plan leaves out."""
         model = Transformer(replace(self.config, scaled_embedding=True))
         model.config = self.config
         return model
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest sequence in training, marks included (of one stack, where there are two)."""
+        """Tokens of the longest sequence in training, marks included; in an encoder-decoder those of one stack."""
         if not self.on.ends:
             return REPEATED
         if self.architecture == "encoder-decoder":
@@ -133,7 +133,7 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """The same for the same plan, in every process."""
+        """A short hash of the plan; the same plan has the same key in every process."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=5).hexdigest()
 
     def to_json(self) -> str:
@@ -150,7 +150,7 @@ class Plan:
 
 
 class Snapshot(NamedTuple):
-    """The model after `step` updates, and how it answers questions that it was not trained on."""
+    """The model after `step` updates, and its marks on held-out questions."""
 
     step: int
     marks: Marks
@@ -158,7 +158,7 @@ class Snapshot(NamedTuple):
 
 
 def schedule(done: float, warmup: float = 0.1) -> float:
-    """The share of the largest learning rate after the share `done` of all steps.
+    """The factor of the largest learning rate once the share `done` of all steps is over.
 
     It grows linearly during `warmup`, where there is one; from its peak it falls along half a cosine to a tenth.
     """
@@ -175,13 +175,13 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     seconds: float = math.inf,
 ) -> Ending:
-    """Trains a model as planned.
+    """Trains the model of the plan.
 
     Args:
         keep: gets the snapshots, the untrained model first and, unless the training diverges, the last one.
-        report: gets a step and the mean training loss since the last report, several times a second.
-        stop: asked after every step.
-        seconds: at most so much computing time of this process.
+        report: called with a step and the mean training loss since the last report, several times a second.
+        stop: called after every step; True ends the training.
+        seconds: the most computing time that this process may use.
     """
     keep_freed_memory()
     torch.manual_seed(plan.seed)

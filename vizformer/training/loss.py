@@ -1,4 +1,4 @@
-"""What a training reads at a time and predicts, and which answers are right: of a translator, and of a model of one text."""
+"""Batches and losses of a training: of a translator, and of a model that reads one text."""
 
 import math
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def token_logits(model: Transformer, batch: RowBatch) -> tuple[Tensor, Tensor]:
 
 
 def smoothing_floor(vocab_size: int, smoothing: float) -> float:
-    """The least loss that there can be with label smoothing: the entropy of the target, in nats.
+    """The minimum of the loss with label smoothing: the entropy of the target, in nats.
 
     H(q) = -sum_j q_j ln q_j,  q_j = (1 - eps) [j is right] + eps / vocab_size;  a model that gives exactly q has it.
     Source: Szegedy et al. 2016, section 7.

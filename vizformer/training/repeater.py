@@ -1,4 +1,4 @@
-"""The two small networks of the lesson "Cross-attention": symbols are read, and said again.
+"""The two small networks of the lesson "Cross-attention": they read symbols and repeat them.
 
 `recipes.bottleneck` trains them on the same random symbols in the same order.  One decoder gets the last state of the
 encoder alone, one vector however long the text was; the other one looks at the state after every symbol.
@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 Memory = Literal["one", "every"]
-"""What the decoder gets of the text: the last state alone, or the state after every symbol."""
+"""The decoder's view of the text: the encoder's last state alone, or its state after every symbol."""
 
 MEMORIES: tuple[Memory, ...] = ("one", "every")
 SYMBOLS = 32
@@ -46,11 +46,11 @@ class Repeater(nn.Module):
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def read(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d_h"]:
-        """The state after every symbol."""
+        """The encoder's state h_t after every symbol."""
         states: Tensor = self.encoder(self.embedding(ids))[0]
         return states
 
@@ -59,7 +59,7 @@ class Repeater(nn.Module):
     ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "1 b d_h"], Float[Tensor, "b m n"]]:
         """The logits of the next symbol, the decoder's last state, and the weights a.
 
-        `ids` is what has been said so far, `before` the state at which the decoder left off (None: at the beginning).
+        `ids` are the symbols written so far, `before` the decoder's state before them (None: at the beginning).
         """
         last = states[:, -1]  # [b, d_h]
         s, after = self.decoder(self.embedding(ids), last[None] if before is None else before)  # [b, m, d_h]
@@ -75,7 +75,7 @@ class Repeater(nn.Module):
 
     @torch.inference_mode()
     def repeat(self, ids: Int[Tensor, "b n"], count: int) -> tuple[Int[Tensor, "b count"], Float[Tensor, "b count n"]]:
-        """What is said, the most probable symbol each time, and where the decoder looked."""
+        """The `count` symbols that greedy decoding writes, and the weights a of each."""
         states = self.read(ids)
         new, state = torch.full((len(ids), 1), START), None
         said, looked = [], []
@@ -94,18 +94,18 @@ class Said:
 
 
 def say_again(model: Repeater, symbols: Sequence[int]) -> Said:
-    """One text of at least one symbol, numbers from 0 to `SYMBOLS` - 1."""
+    """Repeats one text of at least one symbol, numbers from 0 to `SYMBOLS` - 1."""
     said, looked = model.repeat(torch.tensor([list(symbols)]), len(symbols))
     return Said(tuple(said[0].tolist()), looked[0].numpy())
 
 
 def share_right(said: Sequence[int], symbols: Sequence[int]) -> float:
-    """The share of places at which both are the same."""
+    """The share of positions at which the two sequences agree."""
     return sum(a == b for a, b in zip(said, symbols, strict=True)) / len(symbols)
 
 
 def as_symbols(ids: Sequence[int], seed: int = 0) -> tuple[int, ...]:
-    """Token ids as symbols: every different id becomes a symbol of its own, drawn at random; as many as there are for.
+    """Token ids as symbols: each different id becomes a symbol of its own, drawn at random, while there are symbols left.
 
     The text ends before the first token for which no symbol is left.
     """
@@ -119,7 +119,7 @@ def as_symbols(ids: Sequence[int], seed: int = 0) -> tuple[int, ...]:
 
 
 def load_repeater(folder: Path, memory: Memory) -> Repeater:
-    """The network of a folder, ready to be looked into."""
+    """The network in a folder, without gradients."""
     weights = {name: tensor.float() for name, tensor in load_file(folder / f"{memory}.safetensors").items()}
     d_x, d_h = weights["embedding.weight"].shape[1], weights["look.weight"].shape[0]
     model = Repeater(d_x, d_h, memory)

@@ -35,7 +35,7 @@ LARGEST_HALF = 60_000.0  # float16 ends at 65,504
 
 @dataclass(frozen=True)
 class Kept:
-    """A state of the weights that can be looked at."""
+    """A snapshot whose weights are kept."""
 
     step: int
     marks: Marks
@@ -43,7 +43,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known of a training so far."""
+    """The progress of a training so far."""
 
     steps: NDArray[np.int32]
     losses: NDArray[np.float32]
@@ -68,7 +68,7 @@ class Run:
     # Written by the worker -----------------------------------------------------------------------------------
 
     def keep(self, snapshot: Snapshot, seconds: float) -> None:
-        """Writes the weights, then says that they are there."""
+        """Writes the weights, and then the line that announces them."""
         state = {name: tensor.detach() for name, tensor in snapshot.model.state_dict().items()}
         largest = max(float(tensor.abs().max()) for tensor in state.values())
         dtype = torch.float16 if largest < LARGEST_HALF else torch.float32
@@ -84,7 +84,7 @@ class Run:
             file.write(json.dumps(line) + "\n")
 
     def finish(self, ending: str, seconds: float) -> None:
-        """Makes the folder a model in our own format, of the last kept weights, and says how it ended."""
+        """Writes the last kept weights as a model in our own format, and records how the training ended."""
         kept = self.progress().snapshots
         if kept:
             with _whole(self.folder / MODEL):
@@ -98,7 +98,7 @@ class Run:
         if (self.folder / PROGRESS).is_file():
             for text in (self.folder / PROGRESS).read_text(encoding="utf-8").splitlines(keepends=True):
                 if text.endswith("\n"):  # the last line may be half written
-                    with suppress(ValueError):  # and stays so where the disk was full
+                    with suppress(ValueError):  # and stays so if the disk was full
                         lines.append(json.loads(text))
         losses = [line for line in lines if "loss" in line]
         return Progress(
@@ -114,10 +114,10 @@ class Run:
         return self.after(self.progress().snapshots[index].step)
 
     def after(self, step: int) -> Checkpoint:
-        """The same of the weights that are kept after `step` updates.
+        """The model after `step` updates, with the task's tokenizer.
 
         Raises:
-            ValueError: none are.
+            ValueError: no weights are kept of this step.
         """
         if not self._weights(step).is_file():
             raise ValueError(f"no weights are kept after step {step}")
@@ -129,7 +129,7 @@ class Run:
         return Checkpoint(self.folder.name, model, self.plan.on.tokenizer(self.plan.architecture))
 
     def save_step(self, step: int, folder: Path) -> None:
-        """Writes what the training had come to after a kept step as a model in our own format.
+        """Writes the model after `step` updates in our own format.
 
         Raises:
             ValueError: no weights are kept of this step.
@@ -142,7 +142,7 @@ class Run:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Inside, `path` is written: wholly, or nothing of it stays."""
+    """`path` is written completely inside the block, or removed again."""
     try:
         yield
     except (OSError, SafetensorError) as error:

@@ -1,4 +1,4 @@
-"""The learning rate of the paper."""
+"""The learning rate schedule of Vaswani et al. 2017."""
 
 from collections.abc import Iterable
 
@@ -22,11 +22,11 @@ def peak(d_model: int, warmup: int) -> float:
 
 
 def rates(steps: Iterable[int], d_model: int, warmup: int) -> Float[ndarray, " steps"]:
-    """The learning rates of these steps."""
+    """The learning rate at each of these steps."""
     return np.array([inverse_square_root(step, d_model=d_model, warmup=warmup) for step in steps])
 
 
 def unbounded(steps: Iterable[int], d_model: int, warmup: int) -> tuple[Float[ndarray, " s"], Float[ndarray, " s"]]:
-    """The two curves of which the smaller counts: step warmup^-1.5, and step^-0.5, both times d_model^-0.5."""
+    """The two curves, of which the smaller one counts: d_model^-0.5 step warmup^-1.5, and d_model^-0.5 step^-0.5."""
     at = np.array(list(steps), dtype=np.float64)
     return d_model**-0.5 * at * warmup**-1.5, d_model**-0.5 * at**-0.5

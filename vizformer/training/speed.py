@@ -1,4 +1,4 @@
-"""What makes a training step fast on ordinary processors; none of it changes what is computed.
+"""Settings that speed up a training step on ordinary processors; none of them changes what is computed.
 
 Measured on two shared cores (7.3 M parameters, batches of 4096 tokens of about 20): plain 3700 tokens/s; with one
 thread and memory kept 4800; also without the fused attention kernel 8800.
@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 @contextmanager
 def fast_short_attention(device: torch.device) -> Iterator[None]:
-    """Plain matrix products instead of the fused kernel: on a CPU that one is slow for many short sequences."""
+    """Computes attention by plain matrix products: on a CPU the fused kernel is slow for many short sequences."""
     if device.type != "cpu":
         yield
         return

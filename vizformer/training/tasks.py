@@ -89,7 +89,7 @@ class Task:
         return Tokenizer(backend)
 
     def text(self, example: Example, architecture: Architecture) -> str:
-        """What somebody would type into another page to see the model at this question."""
+        """The text that a reader would type into another page to see the model at this question."""
         return (
             example.question
             if architecture == "encoder-decoder"
@@ -98,12 +98,12 @@ class Task:
 
 
 def is_held_out(question: str) -> bool:
-    """Whether a question is kept for measuring: decided by the question itself, so that no run trains on it."""
+    """Whether a question is held out from training. A hash of the question decides, so that no run trains on it."""
     return zlib.crc32(question.encode()) % HELD_OUT == 0
 
 
 def examples(task: Task, rng: random.Random, count: int, *, held_out: bool) -> list[Example]:
-    """`count` random examples, of those that are trained on or of those that are not."""
+    """`count` random examples, all of them held out or none."""
     found: list[Example] = []
     while len(found) < count:
         example = task.sample(rng)
@@ -148,7 +148,7 @@ REPEATED = 24  # symbols of a training text of "repeat"
 
 
 def _repeated(rng: random.Random) -> Example:
-    """A period of different symbols, over and over; the question goes up to where the second time begins.
+    """A period of different symbols, repeated; the question ends where the second period begins.
 
     The period's length differs from text to text: counting places does not help, looking up what followed does.
     """
@@ -158,7 +158,7 @@ def _repeated(rng: random.Random) -> Example:
 
 
 def _continued(question: str) -> str:
-    """What followed the last symbol before, for one more period."""
+    """The answer of "repeat": one more period, in which each symbol is followed by what followed it before."""
     before = question.rfind(question[-1], 0, len(question) - 1)
     if before < 0:
         raise VizformerError(
@@ -185,4 +185,4 @@ TASKS: dict[str, Task] = {
         Task("repeat", LETTERS, "", False, ("decoder-only",), 11, _repeated, _continued, "gcadg"),
     )
 }
-"""By name: copy, reverse, sort, addition, and repeat what came before (the induction task)."""
+"""The tasks by name: copy, reverse, sort, addition, and repeat (the induction task)."""

@@ -1,4 +1,4 @@
-"""The trainings of a server: those that run, those that wait and those that are over."""
+"""The queue of the trainings on a server: running, waiting and finished ones."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from vizformer.training.runs import Progress, Run
 
 @dataclass(frozen=True)
 class State:
-    """A training as it stands, and how many wait `ahead` of it."""
+    """The state of a training, and how many wait `ahead` of it."""
 
     phase: Literal["waiting", "starting", "running", "over"]
     ahead: int
@@ -23,28 +23,28 @@ class State:
 
 
 class TrainingQueue(JobQueue[Run]):
-    """All trainings of a server; one that was stopped is not gone on with: its model may be open somewhere."""
+    """The trainings of a server. A stopped training is not resumed: its model may be open somewhere."""
 
     module = "vizformer.training.worker"
     good = ("done", "diverged")
     resumes = False
     longest_queue = 240
-    longest_of_an_address = 80  # of those: a class of forty, two for each
-    most_each = 2  # the new one, and the one before until it has ended
-    most_kept = 40  # of which the largest has about 100 MB
+    longest_of_an_address = 80  # of these, from one network address: a class of forty, two for each
+    most_each = 2  # of one visitor: the new one, and the previous one until it has ended
+    most_kept = 40  # jobs on the disk; the largest has about 100 MB
 
     def __init__(self, root: Path, at_once: int | None = None) -> None:
         super().__init__(root, at_once or max(1, (os.cpu_count() or 1) // 2))
 
     def submit(self, plan: Plan, who: str, visitor: str = "", address: str = "") -> str:
-        """Queues a training and returns its name; joins one with the same plan, whose weights are the same.
+        """Queues a training and returns its name; a plan that is queued already is joined, as its weights are the same.
 
-        See `JobQueue.add` for the rest.
+        The other arguments are those of `JobQueue.add`.
         """
         return self.add(f"train-{plan.key}", lambda folder: Run.create(folder, plan), who, visitor, address)
 
     def look(self, name: str, who: str) -> State | None:
-        """How a training stands; None if there is none of this name.  Whoever stops asking counts as gone."""
+        """The state of a training; None if there is none of this name. A visitor who stops asking counts as gone."""
         if (found := self.standing(name, who)) is None:
             return None
         progress = found.content.progress()
@@ -59,7 +59,7 @@ class TrainingQueue(JobQueue[Run]):
         return None if job is None else job.content
 
     def ending(self, job: Job[Run], status: int, cut_off: bool) -> str:
-        if not (ending := job.content.progress().ending):  # killed, or a mistake of ours: its log says which
+        if not (ending := job.content.progress().ending):  # killed, or an error in the program: its log says which
             ending = "full" if status == FULL else "failed"
             with suppress(OSError):  # where nothing can be written, only the queue knows it
                 job.content.finish(ending, time.monotonic() - job.started)

@@ -15,11 +15,11 @@ from vizformer.jobs.worker import FULL, Watch, is_full, take_low_priority
 from vizformer.training.live import Snapshot, train
 from vizformer.training.runs import Run
 
-SECONDS = 120.0  # of computing
+SECONDS = 120.0  # computing time of a training
 
 
 def main(folder: Path, parent: int | None = None) -> int:
-    """Trains what the folder says, for the process `parent` (the one that started us); the exit status."""
+    """Trains the plan in the folder for the process `parent`, which started this one; returns the exit status."""
     torch.set_num_threads(1)
     take_low_priority()
     run, watch = Run(folder), Watch(folder, parent)
@@ -42,7 +42,7 @@ def main(folder: Path, parent: int | None = None) -> int:
             return FULL
         if folder.is_dir():
             raise
-        # Taken away with everything in it: there is nobody to tell.
+        # The folder was removed: nobody waits for the result.
     return 0
 
 
