@@ -1,4 +1,4 @@
-"""A trace to the arithmetic behind it, step by step, each step proved.
+"""The arithmetic behind a trace, step by step, each step proved.
 
 a head and a query    attention, softmax_steps, rope_steps, position_bias_steps, qk_norms, mixing;
                       position_terms and rope recompute what positions do

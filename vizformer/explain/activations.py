@@ -13,7 +13,9 @@ from vizformer.model.feedforward import QuickGELU, SquaredReLU
 
 
 class ActivationKind(NamedTuple):
-    """One activation: its name in formulas and code, and the sentence about it; {n} of {all} numbers are not positive."""
+    """An activation: its name in formulas, its name in code, and the sentence about it ({n} of {all} numbers are not
+    positive).
+    """
 
     name: str
     call: str
@@ -51,7 +53,7 @@ class ActivationKind(NamedTuple):
 
 
 def activation_kind(activation: nn.Module) -> ActivationKind:
-    """How a model's activation is computed, written and described."""
+    """The formula, code and description of a model's activation."""
     if isinstance(activation, nn.ReLU):
         return ActivationKind("ReLU", "F.relu({})", None)
     if isinstance(activation, SquaredReLU):

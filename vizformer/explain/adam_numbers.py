@@ -23,7 +23,9 @@ BETA_1, BETA_2, EPS = 0.9, 0.98, 1e-9
 
 @dataclass(frozen=True)
 class AdamStep:
-    """One update: what came in, what is remembered, what it is worth without its bias, and the weight afterwards."""
+    """One update of Adam: gradient, both moments with and without bias correction, learning rate, change and new
+    weight.
+    """
 
     step: int
     gradient: float
@@ -39,7 +41,7 @@ class AdamStep:
 def adam(
     weight: float, gradients: Sequence[float], rates: Sequence[float], *, corrected: bool = True
 ) -> tuple[AdamStep, ...]:
-    """The updates with these gradients and learning rates; without `corrected`, m and v are used as they are."""
+    """The updates for these gradients and learning rates; without `corrected`, m and v have no bias correction."""
     m = v = 0.0
     steps = []
     for t, (g, rate) in enumerate(zip(gradients, rates, strict=True), start=1):

@@ -1,4 +1,4 @@
-"""From the model's tensors to the float64 arrays of the arithmetic, with what was set by hand."""
+"""The model's tensors as float64 arrays, with the numbers that an edit sets."""
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ def float64(tensor: Tensor) -> Float[ndarray, "..."]:
 
 
 def is_half(dtype: torch.dtype) -> bool:
-    """Whether a dtype is so short that what a tensor holds is visibly not what was computed for it."""
+    """Whether a dtype is half precision (bfloat16 or float16)."""
     return dtype in (torch.bfloat16, torch.float16)
 
 
@@ -33,7 +33,7 @@ def stored(array: Float[ndarray, "..."], dtype: torch.dtype) -> Float[ndarray, "
 def softmax(scores: Float[ndarray, "*n m"], sink: ndarray | float | None = None) -> Float[ndarray, "*n m"]:
     """exp(s_j) / sum_j' exp(s_j') along the last axis; a row of nothing but -inf gives 0, as in the fused call.
 
-    `sink`: a score for each row that is in its sum and has no column, of a shape as [..., 1].
+    `sink` [..., 1] is one more score of each row, which is in the sum and has no column.
     """
     if sink is not None:
         column = np.broadcast_to(sink, (*scores.shape[:-1], 1))
@@ -63,11 +63,11 @@ def set_cells(
 
 
 def was_edited(trace: Trace, name: str, lead: tuple[int, ...] = ()) -> bool:
-    """Whether a number of tensor `name` (with these first indices) was set by hand."""
+    """Whether the edit sets a number of tensor `name` with the first indices `lead`."""
     cells = [] if trace.edit is None else trace.edit.cells_of(name)
     return any(cell.index[: len(lead)] == lead for cell in cells)
 
 
 def rescaled(trace: Trace, site: str) -> bool:
-    """Whether the scores of `site` are divided by something else than sqrt(d_head)."""
+    """Whether the edit changes the divisor sqrt(d_head) of the scores at `site`."""
     return trace.edit is not None and (site in trace.edit.unscaled or trace.edit.temperatures.get(site, 1.0) != 1.0)

@@ -26,7 +26,7 @@ from vizformer.model.trace import Trace
 
 
 def attention_steps(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
-    """How query `query` attends at `site` in head `head`, number by number.
+    """The attention of query `query` at `site` in head `head`, number by number.
 
     input -> q, k, v (-> normalised) (-> turned by position) -> q.k -> / sqrt(d_head) (-> + position bias) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)
 
@@ -39,7 +39,7 @@ def attention_steps(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: in
 
 
 def _marked(step: Step, o: Operands) -> Step:
-    """A step with numbers set by hand; its code takes them from there."""
+    """A step whose result has numbers set by hand; its code reads them from the trace."""
     letter = step.key.removesuffix("_turned").removesuffix("_normed")
     where = {"q": (o.head, o.query), "k": (o.kv_head,), "v": (o.kv_head,)}.get(letter)
     code, inputs = step.code, dict(step.inputs)
@@ -53,7 +53,7 @@ def _set_by_hand(key: str, o: Operands) -> bool:
     site = o.site.name
     if key == "scores":
         return rescaled(o.trace, site)
-    last = o.last  # q and k are set by hand after norm and rotation
+    last = o.last  # an edit sets q and k after norm and rotation
     tensor, lead = {
         "input": (o.site.before, (o.query,)),
         f"q{last}": (f"{site}.q", (o.head, o.query)),
@@ -108,7 +108,7 @@ def _projections(o: Operands) -> list[Step]:
             o,
             "Q",
             o.x[None],
-            (o.q_projected if o.last else o.q_recomputed)[None],  # the last has what was set by hand
+            (o.q_projected if o.last else o.q_recomputed)[None],  # the last of the steps has the numbers set by hand
             N_("Query: what this position looks for"),
             N_(
                 "The input row times the head's query matrix: {d_model} numbers become {d_head}.",
@@ -213,7 +213,9 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
 
 
 def _source(o: Operands) -> tuple[str, dict[str, Tensor]]:
-    """The code of the rows that keys and values come from, and what it reads; the encoder's output has no norm here."""
+    """The code of the rows that keys and values are computed from, and its inputs; the encoder's output is not
+    normalised here.
+    """
     site = o.site
     norm, rows = None if site.is_cross else site.around.before, {"R": o.trace.residual(site.source)}
     if norm is None:

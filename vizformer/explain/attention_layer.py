@@ -33,8 +33,8 @@ def attention_sublayer(
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
-    those by which queries and keys are turned, where positions are rotary, `theta` their base, `slowed` what is
-    done to them for longer texts; `distances` is what tells the scores distances.
+    the rotary angles of queries and keys, `theta` is their base, `slowed` are their
+    divisors for longer texts; `distances` is the position bias of ALiBi or T5.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
@@ -43,7 +43,7 @@ def attention_sublayer(
     yield from made
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k = qh.shape[1], kh.shape[1]
-    if short:  # on from what the model wrote
+    if short:  # half precision goes on from the recorded tensors
         qh, kh, vh = (float64(t) for t in (record.q, record.k, record.v))
     if kv != h:
         kh, vh = np.repeat(kh, h // kv, axis=0), np.repeat(vh, h // kv, axis=0)

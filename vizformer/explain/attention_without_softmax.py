@@ -46,14 +46,14 @@ class LinearAttention:
 
     @property
     def apart(self) -> Float[ndarray, " n_q"]:
-        """|z - own| / |own| of every query; 0 where the head itself gives nothing."""
+        """|z - own| / |own| of every query; 0 where `own` is 0."""
         length = np.linalg.norm(self.own, axis=1)
         return np.linalg.norm(self.z - self.own, axis=1) / np.where(length > 0, length, np.inf)
 
 
 @dataclass(frozen=True)
 class Bracketing:
-    """Multiplications of both ways, and numbers that are held meanwhile, for n queries and as many keys."""
+    """Multiplications of both bracketings, and the numbers that each holds, for n queries and n keys."""
 
     through_weights: int
     through_state: int
@@ -62,17 +62,19 @@ class Bracketing:
 
 
 def bracketing(n: int, d: int) -> Bracketing:
-    """2 n^2 d and n^2 numbers; 2 n d^2 and d^2 + d numbers.  (The row sums, n^2 and n d, are left out.)"""
+    """Multiplications and held numbers for n tokens: 2 n^2 d and n^2 through the weights, 2 n d^2 and d^2 + d through
+    the state. The row sums, n^2 and n d, are not counted.
+    """
     return Bracketing(2 * n * n * d, 2 * n * d * d, n * n, d * d + d)
 
 
 def is_causal(record: AttentionRecord, head: int) -> bool:
-    """Whether the head's mask hides the future."""
+    """Whether the head's mask is causal."""
     return bool((record.reason(head) == Reason.FUTURE).any())
 
 
 def linear_attention(record: AttentionRecord, head: int) -> LinearAttention:
-    """The head with phi instead of the softmax, computed both ways."""
+    """Linear attention with the queries, keys and values of a head, computed in both ways."""
     kv = record.kv_head(head)
     causal = is_causal(record, head)
     q, k, v = float64(record.q[head]), float64(record.k[kv]), float64(record.v[kv])
@@ -89,7 +91,7 @@ def linear_attention(record: AttentionRecord, head: int) -> LinearAttention:
 
 
 def state(record: AttentionRecord, head: int, query: int) -> Float[ndarray, "d_head d_value"]:
-    """What a query reads: the sum of phi(k_j)^T v_j over the keys that it sees."""
+    """The state that a query reads: the sum of phi(k_j)^T v_j over the keys j that it sees."""
     kv = record.kv_head(head)
     seen = row_at(query, record.q.shape[1]) + 1 if is_causal(record, head) else record.k.shape[1]
     return phi(float64(record.k[kv, :seen])).T @ float64(record.v[kv, :seen])

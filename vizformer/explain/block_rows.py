@@ -1,4 +1,4 @@
-"""One token's row of the residual stream on its way through a layer: a running sum, and in post-norm models its norms."""
+"""One token's row of the residual stream through a layer: a running sum, and in post-norm models its norms."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -43,7 +43,7 @@ class Point:
 
     @property
     def added_length(self) -> float:
-        """|added|; 0 where nothing was."""
+        """The Euclidean norm of `added`; 0 if nothing was added."""
         return 0.0 if self.added is None else float(np.linalg.norm(self.added))
 
 
@@ -58,11 +58,11 @@ class SumLength(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockStream:
-    """A row on its way through a layer.
+    """The row of one token through a layer.
 
     Attributes:
         points: in the order of the data; the last one is what the next layer reads.
-        proofs: of every sublayer, by its name: the row after it against the recorded residual stream.
+        proofs: by the name of each sublayer, the row after it against the recorded residual stream.
     """
 
     points: tuple[Point, ...]
@@ -74,49 +74,49 @@ class BlockStream:
 
     @property
     def worst(self) -> Proof:
-        """The proof that is furthest off; the last one where all are exact."""
+        """The proof with the largest difference; the last one if all are exact."""
         return max(reversed(self.proofs.values()), key=lambda proof: (not proof.holds, proof.difference))
 
     @property
     def attention_added(self) -> Float[ndarray, " d_model"]:
-        """What the self-attention, the first sublayer, added."""
+        """The row that the self-attention, the first sublayer, added."""
         found = self.points[1].added
         assert found is not None
         return found
 
     @property
     def first_sum(self) -> SumLength:
-        """How long the first sum is, from the row and what was added to it."""
+        """The length of x + f, where f is the self-attention's output."""
         x, f = self.points[0].row, self.attention_added
         first, product, second = float(x @ x), float(x @ f), float(f @ f)
         return SumLength(first, product, second, float(np.sqrt(first + 2 * product + second)))
 
     @property
     def lengths(self) -> Float[ndarray, " points"]:
-        """|x|, the Euclidean norm at every point."""
+        """The Euclidean norm of the row at each point."""
         found: ndarray = np.linalg.norm(self.rows, axis=1)
         return found
 
     @property
     def to_start(self) -> Float[ndarray, " points"]:
-        """Cosine of every point with the first."""
+        """The cosine between the row at each point and the first row."""
         return cosines(self.rows, self.rows[0])
 
     @property
     def to_end(self) -> Float[ndarray, " points"]:
-        """Cosine of every point with the last."""
+        """The cosine between the row at each point and the last row."""
         return cosines(self.rows, self.rows[-1])
 
 
 def cosines(rows: Float[ndarray, "n d"], other: Float[ndarray, " d"]) -> Float[ndarray, " n"]:
-    """x . y / (|x| |y|) of every row; 0 where one of them is 0."""
+    """x . y / (|x| |y|) for each row x and the row y; 0 if one of them is 0."""
     sizes = np.linalg.norm(rows, axis=1) * np.linalg.norm(other)
     found: ndarray = np.divide(rows @ other, sizes, out=np.zeros(len(rows)), where=sizes > 0)
     return found
 
 
 def find_block(checkpoint: AnyCheckpoint, stack: str, layer: int) -> Block:
-    """A layer of the model."""
+    """The module of layer `layer` in `stack`."""
     module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
     if module is None or not 0 <= layer < len(module.layers):
         raise TraceError("There is no layer {layer!r} in this model.", layer=f"{stack}.{layer}")
@@ -126,13 +126,13 @@ def find_block(checkpoint: AnyCheckpoint, stack: str, layer: int) -> Block:
 
 
 def block_at(checkpoint: AnyCheckpoint, at: str) -> Block:
-    """The layer "decoder.2"."""
+    """The module of a layer by its name, e.g. "decoder.2"."""
     stack, __, layer = at.partition(".")
     return find_block(checkpoint, stack, int(layer))
 
 
 def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str], ...]:
-    """Name, norm, and the points of the residual stream before and after, of every sublayer, in their order.
+    """Name, norm, and the points of the residual stream before and after, of every sublayer in order.
 
     Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
@@ -146,7 +146,7 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
 
 
 def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int, row: int) -> BlockStream:
-    """Position `row` through a layer, each sum from the recorded residual stream before it.
+    """The row at `position` through a layer; each sum starts from the recorded residual stream.
 
     post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
 
@@ -175,7 +175,7 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
 def made(
     checkpoint: AnyCheckpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
 ) -> Float[ndarray, "n d_model"]:
-    """What a sublayer makes at these positions: the recorded heads' z through W_O, or the feed-forward of each row.
+    """The output of a sublayer at some positions: the recorded z of the heads times W_O, or the feed-forward of each row.
 
     `entering` is the point of the layer `at` ("encoder.0") that the sublayer reads.
     """
@@ -194,12 +194,12 @@ def made(
 
 @dataclass(frozen=True)
 class StackStream:
-    """A row at every recorded point of a stack.
+    """The row of one token at every recorded point of a stack.
 
     Attributes:
         names: e.g. "0.pre", "0.mid", "final", as the trace calls them, without the stack.
         lengths: |x| there.
-        to_start, to_end: cosine with the first and the last of them.
+        to_start, to_end: the cosines with the first row and with the last one.
     """
 
     names: tuple[str, ...]
@@ -214,9 +214,9 @@ class StackStream:
 
 
 def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
-    """Position `row` at every point of the residual stream that the trace has kept of a stack."""
+    """The row at `position` at every point of a stack that the trace has recorded."""
     names = [name for name in trace.residuals if name.startswith(f"{stack}.")]
-    # What a layer ends with, the next one begins with: it is one point.
+    # The end of a layer and the start of the next one are the same point.
     names = [name for name in names if not name.endswith(".pre") or name == f"{stack}.0.pre"]
     rows = np.stack([float64(trace.residual(name)[row]) for name in names])
     short = tuple(name.removeprefix(f"{stack}.") for name in names)
@@ -238,10 +238,10 @@ def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)
 
 
 def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
-    """The norm of a sublayer in the layer `at`, "encoder.0".
+    """The norm of a sublayer in a layer, e.g. at="encoder.0".
 
     Raises:
-        TraceError: it has none.
+        TraceError: the sublayer has no norm.
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
     if found is None and block.norm_order == "none":
@@ -258,6 +258,6 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
 def norm_code(
     checkpoint: AnyCheckpoint, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
 ) -> tuple[str, dict[str, Tensor]]:
-    """The torch line of a sublayer's norm, and the learned numbers that it reads."""
+    """The torch line of a sublayer's norm, and its learned parameters."""
     found = norm_of(find_block(checkpoint, stack, layer), f"{stack}.{layer}", kind)
     return norms.code(found, variable, argument), norms.inputs(found)

@@ -1,4 +1,4 @@
-"""Where the encoder meets the decoder: where queries and where keys come from in the three attentions, and what the memory is.
+"""The encoder and the decoder: where queries and keys come from in the three kinds of attention, and what the memory is.
 
     Q_l = X_l W_Q^l,  K_l = M W_K^l,  V_l = M W_V^l        (with their biases; X_l normalised first in a pre-norm model)
 
@@ -36,19 +36,19 @@ MEMORY = "encoder.final"
 @dataclass(frozen=True)
 class Attended:
     site: str  # its name
-    # asks, answers: the points of the residual stream that its queries, and its keys and values, come from
+    # asks, answers: the points of the residual stream from which queries, and keys and values, are computed
     asks: str
     answers: str
     scores: tuple[int, int, int]  # [n_heads, n_q, n_k]
     d_head: int  # the width of a query and a key
     blocked: dict[Reason, int]  # how many cells of a head are blocked, by reason
-    # all its q, k and v, computed anew from the rows that ask and those that answer, and z from them in float64
+    # all q, k and v recomputed from these rows, and z from them in float64, against the recorded ones
     proof: Proof
 
 
 @torch.inference_mode()
 def attended(checkpoint: AnyCheckpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
-    """Where queries and where keys come from at each of the sites."""
+    """The origin of queries and of keys at each of the sites."""
     found = []
     for site in sites:
         at, record = find_site(checkpoint, trace, site), trace[site]
@@ -67,12 +67,12 @@ def attended(checkpoint: AnyCheckpoint, trace: Trace, sites: Iterable[str]) -> t
 
 @dataclass(frozen=True)
 class MemoryReader:
-    """How one decoder layer gets its keys and values."""
+    """The keys and values of one decoder layer, and how they follow from the encoder's output."""
 
     layer: int  # of the decoder
-    # whether its keys and values, computed anew from the encoder's output alone, are those of the trace, bit for bit
+    # whether its keys and values, recomputed from the encoder's output alone, equal those of the trace bit for bit
     same: bool
-    # name of a point of the encoder -> how far the keys computed from there are from those of the trace, largest
+    # point of the encoder -> difference between the keys computed from there and those of the trace: the largest
     # |difference|
     distances: dict[str, float]
     apart: float  # largest |difference| between its keys and those of layer 0
@@ -87,7 +87,7 @@ def encoder_outputs(trace: Trace) -> tuple[str, ...]:
 
 @torch.inference_mode()
 def memory_readers(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[MemoryReader, ...]:
-    """Every decoder layer's way to the encoder: its own W_K and W_V over one and the same memory."""
+    """One `MemoryReader` per decoder layer: each has its own W_K and W_V, and all read the same memory."""
     sites = [name for name in trace.sites if name.endswith(".cross")] or ["decoder.0.cross"]
     first = trace[sites[0]]
     found = []
@@ -110,7 +110,7 @@ def memory_readers(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[MemoryReade
 
 
 def _looked(checkpoint: AnyCheckpoint, trace: Trace, site: str, memory: Tensor | None) -> AttentionRecord:
-    """The attention of a site once more, over a memory of choice; None: over the rows that ask, as in self-attention."""
+    """The attention of a site, run again over `memory`; None: over the rows of its own queries, as in self-attention."""
     at, anew = find_site(checkpoint, trace, site), Trace()
     rows = trace.residual(at.before)[None]
     rows = rows if at.around.before is None else at.around.before(rows)
@@ -121,7 +121,7 @@ def _looked(checkpoint: AnyCheckpoint, trace: Trace, site: str, memory: Tensor |
 
 @dataclass(frozen=True)
 class EmptyMemory:
-    """What cross-attention makes of a memory of nothing but zeros.
+    """The output of cross-attention over a memory of zeros.
 
     K = b_K in every place, so that all scores of a row are equal and all weights 1 / n; V = b_V, so that
     z = b_V and out = W_O b_V + b_O in every row, whatever is asked (0 in a model without biases).
@@ -129,12 +129,12 @@ class EmptyMemory:
 
     weight: float  # 1 / n
     out: Float[ndarray, " d_model"]  # what is added to every row of the decoder
-    proof: Proof  # that, for all rows, against the layer's own attention over zeros
+    proof: Proof  # `out` for all rows against the layer's own attention over zeros
 
 
 @torch.inference_mode()
 def empty_memory(checkpoint: AnyCheckpoint, trace: Trace, layer: int) -> EmptyMemory:
-    """The cross-attention of a decoder layer without anything to look at."""
+    """The cross-attention of a decoder layer over a memory of zeros."""
     site = f"decoder.{layer}.cross"
     at, memory = find_site(checkpoint, trace, site), trace.residual(MEMORY)
     attention = at.attention

@@ -12,7 +12,7 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class PaperAttention:
-    """softmax(Q K^T / divisor) V, with everything on the way."""
+    """softmax(Q K^T / divisor) V, with all intermediate results."""
 
     q: Float[ndarray, "n_q d"]
     k: Float[ndarray, "n_k d"]
@@ -45,18 +45,18 @@ def paper_attention(
 
 
 def attention_without_weights(x: Float[ndarray, "n d"], *, scaled: bool = False) -> PaperAttention:
-    """softmax(X X^T) X: every row asks for rows like itself; with W_Q = W_K = W_V = I nothing is learned.
+    """softmax(X X^T) X: every row attends to rows similar to itself; with W_Q = W_K = W_V = I nothing is learned.
 
-    The scores are symmetric (x_i . x_j = x_j . x_i); that is what the three matrices are there to change.
+    The scores are symmetric (x_i . x_j = x_j . x_i); the three matrices make them asymmetric.
     """
     return paper_attention(x, x, x, scaled=scaled)
 
 
 def first_layer_attention(trace: Trace, stack: str, *, identity: bool, scaled: bool = True) -> PaperAttention:
-    """What head 0 of a stack's first layer would make of the traced text, without masks and position biases.
+    """The attention of head 0 in a stack's first layer on the traced text, without mask and position bias.
 
-    With `identity` the matrices are left out: softmax(X X^T) X of the layer's input; else with its queries, keys and
-    values as they were traced.
+    With `identity` the matrices are left out: softmax(X X^T) X of the layer's input.  Otherwise the head's traced
+    queries, keys and values are used.
     """
     if identity:
         return attention_without_weights(float64(trace.residual(f"{stack}.0.pre")), scaled=scaled)
@@ -73,5 +73,5 @@ KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
 VALUES = np.array([[1.0], [2.0], [3.0], [4.0]])
 PRINTED_WEIGHTS = np.array([0.5, 0.1, 0.5, 0.1])
 PRINTED_OUTPUT = 2.1
-PRINTED_SUM = float(PRINTED_WEIGHTS.sum())  # of a softmax it would be 1
-PRINTED_WEIGHTS_GIVE = float(PRINTED_WEIGHTS @ VALUES[:, 0])  # the output that these weights do give
+PRINTED_SUM = float(PRINTED_WEIGHTS.sum())  # the weights of a softmax would sum to 1
+PRINTED_WEIGHTS_GIVE = float(PRINTED_WEIGHTS @ VALUES[:, 0])  # the output with these weights

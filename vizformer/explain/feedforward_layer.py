@@ -1,4 +1,4 @@
-"""The feed-forward network over all positions."""
+"""The steps of the feed-forward network over all positions."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from vizformer.model.feedforward import FeedForward
 
 
 def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
-    """The two-layer network, the same for every row; with a gate where the model has one."""
+    """The steps of a feed-forward sublayer: the same two-layer network for every row, with a gate if the model has one."""
     x = at.read
     numbers = feedforward_numbers(x, feedforward, at.dtype)
     through = replace(at.proof(numbers.out), direct=False)
@@ -36,7 +36,9 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
 def network_steps(
     at: Sublayer, x: Float[ndarray, "n d_model"], feedforward: FeedForward, numbers: FeedForwardNumbers, through: Proof
 ) -> list[Step]:
-    """From the rows that a network reads to what it makes of them; they are proved `through` what that goes into."""
+    """The steps of the network: from its input rows to its output; their proof is `through`, that of the sublayer's
+    sum.
+    """
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)
     W_out, b_out = float64(feedforward.W_out.weight).T, bias_of(feedforward.W_out)
     gate, kind = feedforward.W_gate, activation_kind(feedforward.activation)

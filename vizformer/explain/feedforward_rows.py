@@ -1,4 +1,4 @@
-"""The numbers of the feed-forward network, and three things that are said of it, each compared.
+"""The numbers of the feed-forward network, and three statements about it, each checked against the model.
 
     hidden = x W_in + b_in,   active = act(hidden),   out = active W_out + b_out      (gated: act(x W_gate) * hidden)
 
@@ -24,13 +24,13 @@ from vizformer.model.feedforward import FeedForward
 
 @dataclass(frozen=True)
 class FeedForwardNumbers:
-    """What the network computes of some rows.
+    """The intermediate results of the network for some rows.
 
     Attributes:
         hidden: x W_in + b_in.
-        entering: what goes into the activation: hidden or, where there is a gate, x W_gate + b_gate.
-        active: what comes out of it.
-        inner: what W_out reads: active or, where there is a gate, active * hidden.
+        entering: the input of the activation: hidden or, where there is a gate, x W_gate + b_gate.
+        active: the output of the activation.
+        inner: the input of W_out: active or, where there is a gate, active * hidden.
         out: the result.
     """
 
@@ -56,7 +56,7 @@ def inner_numbers(
 def feedforward_numbers(
     x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
 ) -> FeedForwardNumbers:
-    """All of it in float64, rounded where a model that computes in `dtype` rounds."""
+    """The numbers of the network in float64, rounded where a model that computes in `dtype` rounds."""
     hidden, entering, active, inner = inner_numbers(x, feedforward, dtype)
     out = stored(inner @ float64(feedforward.W_out.weight).T + bias_of(feedforward.W_out), dtype)
     return FeedForwardNumbers(hidden, entering, active, inner, out)
@@ -72,7 +72,7 @@ class RowOfNumbers:
         neuron: the one with the largest number after the activation.
         w_in, b_in: its column of W_in (of W_gate, where there is one) and its bias.
         w_out, b_out: the first column of W_out and its bias: they make the first number of the result.
-        code: plain PyTorch for all of it; `given` are the numbers that it reads.
+        code: plain PyTorch that computes the row; `given` are its inputs.
     """
 
     x: Float[ndarray, " d_model"]
@@ -91,12 +91,12 @@ class RowOfNumbers:
 
     @property
     def terms_in(self) -> Float[ndarray, " terms"]:
-        """What the neuron's number before the activation is the sum of: x_i w_i, and its bias where that is not 0."""
+        """The terms whose sum is the neuron's number before the activation: x_i w_i, and the bias if it is not 0."""
         return _terms(self.x, self.w_in, self.b_in)
 
     @property
     def terms_out(self) -> Float[ndarray, " terms"]:
-        """What the first number of the result is the sum of."""
+        """The terms whose sum is the first number of the result: inner_j w_j, and the bias if it is not 0."""
         return _terms(self.inner, self.w_out, self.b_out)
 
 
@@ -105,7 +105,7 @@ def _terms(left: ndarray, right: ndarray, bias: float) -> Float[ndarray, " terms
 
 
 def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtype: torch.dtype) -> RowOfNumbers:
-    """The network for one row."""
+    """The numbers of the network for one row x."""
     numbers = feedforward_numbers(x[None], feedforward, dtype)
     neuron, gate = int(numbers.active[0].argmax()), feedforward.W_gate
     first = feedforward.W_in if gate is None else gate
@@ -140,12 +140,12 @@ def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtyp
 
 @dataclass(frozen=True)
 class Alone:
-    """What became of the outputs when the input of one position was replaced by another's.
+    """The change of the outputs when the input at one position is replaced.
 
     Attributes:
-        changed: the position.
-        moved: the largest change of a number of every output row; 0 for all but one.
-        proof: the other rows against what they were.
+        changed: the position whose input is replaced.
+        moved: for each output row the largest change of a number; 0 for all but the changed one.
+        proof: the other rows against those of the first run.
     """
 
     changed: int
@@ -154,7 +154,7 @@ class Alone:
 
 
 def each_alone(x: Float[ndarray, "n d_model"], feedforward: FeedForward, changed: int) -> Alone:
-    """The model's own network on `x`, and on `x` with the row at `changed` negated: which outputs move?"""
+    """The model's own network on x, and on x with the row at `changed` negated: which outputs change."""
     weight = feedforward.W_in.weight
     before = torch.from_numpy(x).to(weight)
     after = before.clone()
@@ -171,7 +171,7 @@ def each_alone(x: Float[ndarray, "n d_model"], feedforward: FeedForward, changed
 
 @dataclass(frozen=True)
 class OneMatrix:
-    """The two matrices without an activation between them, multiplied out.
+    """The product of the two matrices, without an activation between them.
 
     Attributes:
         matrix: W_in W_out.

@@ -23,7 +23,7 @@ _NORMS = {
 
 
 def functions(config: ModelConfig) -> list[str]:
-    """The functions that a layer consists of."""
+    """The code of the functions that a layer calls."""
     return [
         "",
         "def linear(x, name):  # x W + b",
@@ -45,7 +45,7 @@ def functions(config: ModelConfig) -> list[str]:
 
 
 def _attention(config: ModelConfig) -> list[str]:
-    """softmax(q k^T scale + bias + mask) v, kept by name."""
+    """The code of softmax(q k^T scale + bias + mask) v, which keeps each pattern by its site's name."""
     group = config.n_heads // config.kv_heads
     scale = f"{config.d_head}**-0.5" if config.attention_scale is None else repr(config.attention_scale)
 
@@ -117,7 +117,7 @@ def _feedforward(config: ModelConfig) -> list[str]:
 
 
 def _layer(config: ModelConfig) -> list[str]:
-    """add & norm around each sublayer, in the order of the model."""
+    """The code of a layer: add & norm around each sublayer, in the model's order."""
     sums = {
         "post": "norm(x + sublayer(x), name + '_norm')",
         "pre": "x + sublayer(norm(x, name + '_norm'))",
@@ -176,7 +176,7 @@ def run(
     segments: Sequence[int] = (),
     final: bool = False,
 ) -> list[str]:
-    """The layers of a stack, up to the one that is looked at."""
+    """The code that runs the layers of a stack, up to the layer of the site."""
     given = f", torch.tensor({list(segments)})" if any(segments) else ""
     lines = [f"x = embed(torch.tensor({list(ids)}){given})"]
     both = config.architecture == "encoder-decoder"

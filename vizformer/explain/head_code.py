@@ -23,7 +23,7 @@ Ids = Mapping[str, Sequence[int]]  # the token ids of each stack, as `trace.toke
 _WITHOUT_EFFECT = frozenset(
     {
         *("vocab_size", "d_model", "d_ff", "max_positions", "bias", "attention_bias"),  # the weights and ids say them
-        # what comes behind the layers that are looked through, and in training
+        # options of the prediction and of training, which no pattern depends on
         *(
             "dropout",
             "final_norm",
@@ -46,8 +46,8 @@ def in_torch(config: ModelConfig, ids: Ids, site: str, head: int, file: str, *, 
 
     Args:
         config: the options of the model.
-        ids: of each stack.
-        site: of the attention, "decoder.2.cross".
+        ids: the token ids of each stack.
+        site: the name of the attention, e.g. "decoder.2.cross".
         head: counted from 0.
         file: where the reader has the weights.
         segments: which sentence each token belongs to; empty: all to the first.
@@ -89,10 +89,10 @@ def in_transformers(
 
     Args:
         model: owner/name, or a folder.
-        ids: of each stack.
-        site: of the attention, "decoder.2.cross".
+        ids: the token ids of each stack.
+        site: the name of the attention, e.g. "decoder.2.cross".
         head: counted from 0.
-        revision: of a model of a hub; empty for the newest.
+        revision: the revision of a model on a hub; empty: the newest.
         segments: which sentence each token belongs to; empty: all to the first.
     """
     stack, layer, kind = site.split(".")
@@ -124,7 +124,7 @@ def in_transformers(
 
 
 class _Asked(ModelConfig):
-    """The options of a model that remember which of them were asked for: the code follows these and no others."""
+    """A model's options, with a record of those that were read, which are the ones that the code follows."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", set())

@@ -25,7 +25,7 @@ def factor(value: float) -> str:
 
 
 def _joined(n: int, term: Callable[[int], str]) -> str:
-    """The sum of n terms, which are written one by one; of many the first few and the last."""
+    """The sum of n terms, written one by one; if there are many, the first few and the last."""
     if n <= 2 * SHOWN_TERMS:
         return " + ".join(map(term, range(n)))
     return " + ".join([*map(term, range(SHOWN_TERMS)), r"\dots", term(n - 1)])

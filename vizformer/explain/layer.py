@@ -1,6 +1,6 @@
-"""A whole layer by hand: every matrix from its input to its output, all positions and heads at once.
+"""A whole layer computed in float64: every matrix from its input to its output, all positions and heads at once.
 
-Recomputed in float64, each step from the one before, and proved at every point of the residual stream that the model
+Each step is computed from the one before, and proved at every point of the residual stream that the model
 recorded, at q, k and v, and at the fused attention's z.
 """
 
@@ -63,14 +63,16 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
         middle = f"{layer}.mid_cross"
     at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post")
     steps += feedforward_sublayer(at, block.feedforward)
-    # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
+    # Comparing the input with itself would prove nothing; the next step, which is computed from it, proves it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}
     return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, keys) else step for step in steps]
 
 
 def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
-    """Queries and keys are set by hand after norm and rotation: in the last of the steps that change them."""
+    """Whether the edit changes the result of a step. It sets queries and keys after norm and rotation: in the last step
+    that changes them.
+    """
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
     turned, normed = (f"{kind}.{last}" in keys for last in ("turned", "normed"))
@@ -88,7 +90,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
 
 
 def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: int = 5) -> list[Step]:
-    """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
+    """The steps from the last layer's row at `position` to the probabilities of the `count` most probable tokens.
 
     logits = x W_U (+ b), or (x W) W_U;   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
     """
@@ -189,7 +191,7 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
 def _scaled(
     x: Float[ndarray, " d_model"], scale: float, position: int, given: dict[str, torch.Tensor], dtype: torch.dtype
 ) -> Step:
-    """The row times logit_scale; `given` holds the row for its code, if no step before it has made it."""
+    """The row times logit_scale; `given` holds the row as an input of the code if no earlier step computes it."""
     result = stored(x * scale, dtype)
     return Step(
         "scaled",

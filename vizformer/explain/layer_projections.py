@@ -31,7 +31,7 @@ def projections(
 ) -> tuple[
     list[Step], Float[ndarray, "h n_q d_head"], Float[ndarray, "kv n_k d_head"], Float[ndarray, "kv n_k d_head"]
 ]:
-    """From the sublayer's input to its queries, keys and values, which follow the steps, as attention uses them, head by head.
+    """The steps from a sublayer's input to its queries, keys and values, and these three, [heads, n, d_head] each.
 
     The arguments are those of `attention_sublayer`.
     """
@@ -189,7 +189,7 @@ def projections(
 
 
 def _said(name: str, n: int) -> tuple[Message, Message, Message]:
-    """Title and text of a step of cross-attention, and the rows that it reads."""
+    """Title and text of a cross-attention's projection step, and the rows that it reads."""
     if name == "q":
         text = N_("In cross-attention the queries come from the decoder: its rows are projected.")
         return N_("Queries from the decoder"), text, N_("the decoder's rows")
@@ -203,7 +203,7 @@ def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n 
 
 
 def joined_heads(heads: Float[ndarray, "h n d_head"]) -> Float[ndarray, "n width"]:
-    """The heads of a row side by side."""
+    """The heads of each row concatenated: [h, n, d_head] -> [n, h d_head]."""
     return heads.transpose(1, 0, 2).reshape(heads.shape[1], -1)
 
 
@@ -217,5 +217,5 @@ def _beside(terms: list[ndarray], parts: tuple[ndarray, ...]) -> ndarray:
 
 
 def worse(first: Proof, second: Proof) -> Proof:
-    """One proof of two tensors."""
+    """The joint proof of two tensors: the larger difference; it holds if both hold."""
     return replace(first, difference=max(first.difference, second.difference), holds=first.holds and second.holds)

@@ -31,18 +31,18 @@ SHOWN = 5  # tokens whose numbers are written out, the most probable ones
 
 @dataclass(frozen=True)
 class Asked:
-    """A row of the logits that shall say something."""
+    """A row of the logits and its target token."""
 
-    row: int  # of the logits
-    read: Token  # the token that stands there; [MASK], where the right one is hidden
-    right: Token  # what it shall say
+    row: int  # the index of the row
+    read: Token  # the token at this position; [MASK] if the right one is hidden
+    right: Token  # the target
 
 
 def asked_rows(checkpoint: AnyCheckpoint, trace: Trace, hidden: Sequence[Token] = ()) -> tuple[Asked, ...]:
-    """What every row of a text is trained to say.
+    """The target of every row of a text.
 
-    A decoder's row says the next token (that of an encoder-decoder ends with the end mark; how a decoder-only model's
-    text goes on is not known, so its last row is not asked).  An encoder's row says the token that [MASK] hides.
+    A decoder's target is the next token (in an encoder-decoder the last one is the end mark; how a decoder-only model's
+    text continues is not known, so its last row has no target).  An encoder's target is the token that [MASK] hides.
 
     Args:
         hidden: the tokens of the text, where the model is an encoder and `trace` was made with some of them hidden.
@@ -65,7 +65,7 @@ def asked_rows(checkpoint: AnyCheckpoint, trace: Trace, hidden: Sequence[Token] 
 
 @dataclass(frozen=True)
 class Losses:
-    asked: tuple[Asked, ...]  # the rows
+    asked: tuple[Asked, ...]  # the rows and their targets
     right: Float[ndarray, " rows"]  # the logit of the right token, z_y
     log_sums: Float[ndarray, " rows"]  # ln sum_j e^(z_j)
     losses: Float[ndarray, " rows"]  # log_sums - right
@@ -81,31 +81,31 @@ class Losses:
 
     @property
     def perplexity(self) -> float:
-        """e^mean: among so many equally probable tokens the model would be as unsure."""
+        """e^mean: the number of equally probable tokens with the same mean loss."""
         return math.exp(self.mean)
 
     @property
     def probabilities(self) -> Float[ndarray, " rows"]:
-        """Of the right token in every row."""
+        """The probability of the right token in each row, e^-loss."""
         return np.exp(-self.losses)
 
     def padded_mean(self, padding: int) -> float:
-        """The mean where so many positions of padding are counted too, with a loss of 0: too small."""
+        """The mean if `padding` positions with a loss of 0 are counted too, which makes it too small."""
         return self.total / (len(self.losses) + padding)
 
 
 def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
-    """The losses of these rows.
+    """-ln p of the target in each of these rows.
 
     Raises:
-        TraceError: no row is asked.
+        TraceError: no row has a target.
     """
     if not asked:
         raise TraceError("This text has one token only, so nothing follows it. Type one more word.")
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
     recorded = trace.logits[rows]
     starts = range(0, len(rows), AT_ONCE)
-    # of each row ln sum_j e^(z_j)
+    # ln sum_j e^(z_j) of each row
     sums = (recorded[start : start + AT_ONCE].double().logsumexp(-1) for start in starts)
     log_sums = np.concatenate([one.cpu().numpy() for one in sums])
     found = log_sums - float64(recorded[range(len(rows)), right])
@@ -116,7 +116,7 @@ def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
 
 @dataclass(frozen=True)
 class LossNumbers:
-    """One row's loss, with label smoothing eps."""
+    """The loss of one row, without and with label smoothing eps."""
 
     tokens: tuple[Token, ...]  # the most probable tokens and, if it is not among them, the right one at the end
     right: int  # the index of the right one among `tokens`
@@ -145,7 +145,7 @@ class LossNumbers:
 
 
 def loss_numbers(checkpoint: AnyCheckpoint, trace: Trace, asked: Asked, eps: float = 0.0) -> LossNumbers:
-    """The loss of one row of the logits.
+    """L, L_eps and their gradients for one row of the logits.
 
     Raises:
         ValueError: eps is not in [0, 1).

@@ -38,22 +38,22 @@ class Masked:
 
     @property
     def blocked(self) -> Bool[ndarray, "n_q n_k"]:
-        """Which cells are blocked, for whatever reason."""
+        """Which cells are blocked, for any reason."""
         return self.reasons > 0
 
     @property
     def n_open(self) -> int:
-        """How many cells are not blocked."""
+        """The number of cells that are not blocked."""
         return int(self.reasons.size - np.count_nonzero(self.reasons))
 
     @property
     def blind(self) -> tuple[int, ...]:
-        """The queries of which every key is blocked."""
+        """The queries whose keys are all blocked."""
         return tuple(np.flatnonzero(self.blocked.all(axis=1)).tolist())
 
     @property
     def padding_keys(self) -> tuple[bool, ...]:
-        """For each key, whether it is blocked anywhere because it is padding."""
+        """For each key, whether it is blocked as padding."""
         return tuple((self.reasons == Reason.PADDING).any(axis=0).tolist())
 
     def telling_row(self, unused: Sequence[int] = ()) -> tuple[int, tuple[int, ...]] | None:
@@ -73,7 +73,7 @@ class Masked:
 
 
 def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = None) -> Masked:
-    """The attention of a head with `mask` in place of its own; None keeps its own."""
+    """The attention of a head with `mask` in place of its own mask; None keeps its own."""
     q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
     shape = (q.shape[0], k.shape[0])
     position = None if record.position_bias is None else record.position_bias[head]

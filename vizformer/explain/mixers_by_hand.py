@@ -36,13 +36,15 @@ VALUES = np.array([[3.0, 1.0], [1.0, 3.0]])
 
 
 def two_keys(degrees: int) -> Two:
-    """Two keys of length 1, so far apart."""
+    """Two keys of length 1 at an angle of `degrees`."""
     angle = math.radians(degrees)
     return np.round(np.array([[1.0, 0.0], [math.cos(angle), math.sin(angle)]]), 12)  # cos 90 degrees is 0
 
 
 def attention_map(q: Rows, k: Rows, *, window: int | None = None, sink: float | None = None) -> Map:
-    """Weights of all tokens at once; `window`: of the latest keys alone; `sink`: a score that carries no value."""
+    """The attention weights M of all tokens at once. `window`: each query sees only so many of the latest keys; `sink`:
+    one more score in each sum, without a value.
+    """
     places = np.arange(len(q))
     back = places[:, None] - places  # how far the key lies before the query
     seen = (back >= 0) & (back < (window or len(q)))
@@ -52,7 +54,9 @@ def attention_map(q: Rows, k: Rows, *, window: int | None = None, sink: float | 
 def attention_read(
     q: Rows, k: Rows, v: Values, *, window: int | None = None, sink: float | None = None, scale: float | None = None
 ) -> Values:
-    """The same token by token, with a cache of the keys and values; `scale` stands in the place of 1 / sqrt(d)."""
+    """o_i of attention, token by token with a cache of keys and values; `scale` replaces 1 / sqrt(d), the rest as in
+    `attention_map`.
+    """
     read = []
     for i in range(len(q)):
         cached = slice(max(0, i + 1 - (window or len(q))), i + 1)
@@ -68,7 +72,9 @@ def left_between(keep: Each) -> Map:
 
 @dataclass(frozen=True)
 class Write:
-    """What becomes of the state at one token: what is left of it, holds under the key, is written, and the state then."""
+    """One step of the gated delta rule: the faded state, the value that it holds for the key, the correction, and the
+    new state.
+    """
 
     kept: State
     held: Float[ndarray, " d_v"]
@@ -89,14 +95,14 @@ def delta_writes(k: Rows, v: Values, beta: Each, keep: Each) -> tuple[Write, ...
 
 
 def delta_map(q: Rows, k: Rows, beta: Each, keep: Each) -> Map:
-    """Its M."""
+    """The map M of the gated delta rule: tril(Q K^T * G) (I + stril(diag(b) K K^T * G))^-1 diag(b)."""
     G = left_between(keep)
     system = np.eye(len(k)) + np.tril(beta[:, None] * (k @ k.T) * G, -1)
     return np.tril(np.linalg.solve(system.T, (q @ k.T * G).T).T * beta)
 
 
 def space_states(k: Rows, v: Values, steps: Each, keep: Each) -> tuple[State, ...]:
-    """A state space, token by token: nothing is corrected."""
+    """The states S_i of a state space, token by token: S_i = a_i S_(i-1) + k_i (dt_i v_i)^T."""
     S, states = np.zeros((k.shape[1], v.shape[1])), []
     for key, value, dt, a in zip(k, v, steps, keep, strict=True):
         S = a * S + np.outer(key, dt * value)
@@ -105,17 +111,18 @@ def space_states(k: Rows, v: Values, steps: Each, keep: Each) -> tuple[State, ..
 
 
 def space_map(q: Rows, k: Rows, steps: Each, keep: Each, skip: float = 0.0) -> Map:
-    """Its M."""
+    """The map M of a state space: tril(Q K^T * G) diag(dt) + D I; D is `skip`."""
     return left_between(keep) * (q @ k.T) * steps + skip * np.eye(len(q))
 
 
 Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta", "space"]
 MIXERS: tuple[Mixer, ...] = get_args(Mixer)
-N_HEADS, D, LATENT, WINDOW, SINK = 4, 8, 12, 3, 1.0  # of the layers of the comparison; the sink's score
+N_HEADS, D, LATENT, WINDOW, SINK = 4, 8, 12, 3, 1.0  # the sizes of the compared layers; the score of the sink
 
 
 def mixed(kind: Mixer, ids: tuple[int, ...]) -> tuple[Float[ndarray, "heads n n"], float]:
-    """The maps of a layer with random weights, from a seed, on a text, and |M v - o| / |o|; equal ids are equal tokens.
+    """The maps M of a layer with random weights drawn from a seed, on a text, and |M v - o| / |o|; equal ids are equal
+    tokens.
 
     Layers that have the same matrices have the same numbers.  Keys of the delta rule have the length 1; a state space has
     D = 0, and a step of softplus(x w), by which its state fades as e^-step.
@@ -153,7 +160,9 @@ def mixed(kind: Mixer, ids: tuple[int, ...]) -> tuple[Float[ndarray, "heads n n"
 
 
 def mixer_cost(kind: Mixer, n: int) -> tuple[int, int]:
-    """Multiplications of such a layer to mix token n, and numbers kept of n tokens; of latents no key is made."""
+    """Multiplications of a layer to mix token n, and the numbers that it holds of n tokens; for latents no keys are
+    made.
+    """
     seen, one = min(n, WINDOW) if kind == "window" else n, N_HEADS * D
     if kind == "latent":
         return 2 * N_HEADS * LATENT * (n + D), LATENT * n
@@ -164,7 +173,7 @@ def mixer_cost(kind: Mixer, n: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class TwoSteps:
-    """Two tokens both ways: `states` and `read` token by token, `left` (L), `scores` (C B^T) and `map` at once."""
+    """A state space on two tokens: `states` and `read` token by token, `left` (L), `scores` (C B^T) and `map` at once."""
 
     keys: Two
     steps: Float[ndarray, " 2"]
@@ -192,20 +201,21 @@ def two_steps(degrees: int, step: float, rate: float, skip: float, values: Two =
 
 @dataclass(frozen=True)
 class TwoWrites:
-    """Both rules after the same two tokens; `read` and `read_sum` are what the state gives for each of the keys."""
+    """The gated delta rule and the sum after the same two tokens; `read` and `read_sum` are what each key then reads."""
 
     keys: Two
     values: Two
     writes: tuple[Write, ...]
-    total: Two  # the sum after both
+    total: Two  # the sum S after both tokens
     read: Two
     read_sum: Two
 
 
 def two_writes(degrees: int, beta: float, keep: float, values: Two = VALUES) -> TwoWrites:
-    """The gated delta rule in a state of 2 x 2 numbers, beside a sum: linear attention just adds, S <- S + k v^T.
+    """The gated delta rule with a state of 2 x 2 numbers, beside linear attention, whose state is a sum: S <- S + k v^T.
 
-    The keys, of length 1, are `degrees` apart; of each value `beta` is written, and `keep` is left before it.
+    The keys, of length 1, are `degrees` apart; `beta` is the share of each value that is written, and `keep` the factor
+    of the state before it.
 
     Source: Katharopoulos et al. 2020, "Transformers are RNNs", section 3.3 (the sum).
     """
@@ -216,7 +226,7 @@ def two_writes(degrees: int, beta: float, keep: float, values: Two = VALUES) -> 
 
 @dataclass(frozen=True)
 class SinkRow:
-    """The scores less c, the weights of either softmax, the sink's share, and how long the sum of the values is."""
+    """The scores minus c, the weights with and without a sink, the sink's share, and the lengths of the mixed values."""
 
     scores: Float[ndarray, " n_k"]
     plain: Float[ndarray, " n_k"]
@@ -227,9 +237,9 @@ class SinkRow:
 
 
 def sink_row(record: AttentionRecord, head: int, query: int, lower: float, sink: float) -> SinkRow:
-    """The row of a query, every score `lower` less, without a sink and beside one.
+    """The attention weights of one query with all scores reduced by `lower`, without a sink and with one.
 
-        a_j = e^(s_j - c) / (e^s + sum_j' e^(s_j' - c)),   c taken off every score, s the sink's; without it e^s is left out
+        a_j = e^(s_j - c) / (e^s + sum_j' e^(s_j' - c)),   c = `lower`, s the sink's score; without a sink e^s is left out
 
     Source: OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", section 2.2.
     """
@@ -247,7 +257,8 @@ WIDEST, HEADS, D_HEAD = 4, 4, 2  # numbers of a row and of the widest latent, he
 
 @dataclass(frozen=True)
 class TwoLatents:
-    """Two rows `h` in a few heads; `scores` and `mixed` by keys and values, `absorbed` and `mixed_latents` without.
+    """Two rows h in a few heads: `scores` and `mixed` computed with keys and values, `absorbed` and `mixed_latents`
+    without.
 
     The matrices have a first axis for the heads, all but `W_DKV`, of which there is one.
     """
@@ -269,13 +280,13 @@ class TwoLatents:
 
 
 def two_latents(width: int, heads: int) -> TwoLatents:
-    """Latent attention, with keys and values and without any.
+    """Latent attention, computed with keys and values and without them.
 
         c = W_DKV h,   q = W_Q h,   k = W_UK c,   v = W_UV c
         with keys: s_j = q . k_j,   z = sum_j a_j v_j     absorbed: s_j = (W_UK^T q) . c_j,   z = W_UV (sum_j a_j c_j)
 
     a = softmax(s / sqrt(d_head)); both tokens see both.  A latent has `width` numbers (1 to 4), for `heads` heads (1 to 4).
-    The norm of the latent and the rotary part, which is no part of it, are left out.
+    The norm of the latent and the rotary part of queries and keys are left out.
 
     Source: DeepSeek-AI 2024, "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model",
     section 2.1.2 and appendix C.

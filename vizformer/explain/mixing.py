@@ -1,4 +1,4 @@
-"""From attention weights to what the sublayer leaves in the residual stream."""
+"""The steps from attention weights to the sum in the residual stream."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ from vizformer.messages import N_
 
 
 def mixing_steps(o: Operands) -> Iterator[Step]:
-    """From z to the residual stream."""
+    """The steps from z to the residual stream."""
     i, h, after = o.query, o.head, o.site.around.after
     W_O = o.site.attention.W_O
     weight = o.head_rows(W_O)
@@ -152,7 +152,7 @@ def mixing_steps(o: Operands) -> Iterator[Step]:
 
 
 def _all_heads(o: Operands) -> dict[str, Tensor]:
-    """What goes into the sum over the heads."""
+    """The inputs of the sum over the heads: z of all heads, W_O and b_O."""
     linear, record = o.site.attention.W_O, o.record
     zs = torch.cat([record.z(head)[o.query] for head in range(record.n_heads)])
     found = {"z_all": zs, "W_O": linear.weight.detach().T}

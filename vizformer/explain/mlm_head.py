@@ -1,4 +1,6 @@
-"""What a head does with a row before it is compared with the vocabulary: BERT's, and that of narrow tables."""
+"""The transform of the last row before the unembedding: BERT's masked-language-model head, and a projection of narrow
+tables.
+"""
 
 from jaxtyping import Float
 from numpy import ndarray
@@ -15,7 +17,7 @@ from vizformer.model.mlm_head import PredictionTransform
 def mlm_head_steps(
     head: PredictionTransform | None, x: Float[ndarray, " d_model"], position: int, row: Tensor
 ) -> list[Step]:
-    """t = norm(act(x W + b)); nothing where the logits are computed from x itself.
+    """The step t = norm(act(x W + b)); none if the logits are computed from x itself.
 
     `row` is x as the model has it.  The caller gives the steps their proof: they lead to the logits.
     """

@@ -1,4 +1,4 @@
-"""One norm of a layer and one row: mean, variance, and the result number by number, with gamma and beta set by hand."""
+"""The norm of one row: mean, variance, and the result number by number, with gamma and beta set by hand."""
 
 from dataclasses import dataclass
 
@@ -21,14 +21,14 @@ from vizformer.model.trace import Trace
 class NormNumbers:
     """The arithmetic of a norm for one row."""
 
-    row: Float[ndarray, " d"]  # what goes in
-    mean: float  # over the row; 0 in RMSNorm, which takes none off
+    row: Float[ndarray, " d"]  # the input x
+    mean: float  # of the row; 0 in RMSNorm, which subtracts none
     # mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2; in the norm written by hand divided
     # by d - 1
     variance: float
-    eps: float  # added to it inside the root; by hand, outside of it
+    eps: float  # added to the variance inside the root; in the norm written by hand added to the root
     scaled: Float[ndarray, " d"]  # (x - mean) / sqrt(variance + eps)
-    # gamma, beta: what the scaled numbers are multiplied by, and what is added
+    # gamma, beta: the factor and the summand of the scaled numbers
     gamma: Float[ndarray, " d"]
     beta: Float[ndarray, " d"]
     result: Float[ndarray, " d"]  # gamma * scaled + beta
@@ -40,7 +40,7 @@ class NormNumbers:
 
     @property
     def squares(self) -> Float[ndarray, " d"]:
-        """x^2, which RMSNorm takes the mean of."""
+        """x^2 of each number, whose mean RMSNorm takes."""
         return self.row**2
 
     @property
@@ -81,7 +81,7 @@ def find_norm_rows(
 def norm_numbers(
     rows: Float[ndarray, "n d"], norm: Norm, row: int, gamma: float | None = None, beta: float | None = None
 ) -> NormNumbers:
-    """The norm of one row; `gamma` and `beta`, where given, stand in for every learned one."""
+    """The norm of one row; `gamma` and `beta`, if given, replace all the learned ones."""
     assert norm.eps is not None
     x = rows[row]
     mean = 0.0 if is_rms(norm) else float(x.mean())
@@ -101,7 +101,7 @@ def norm_numbers(
 
 @dataclass(frozen=True)
 class NeighbourEffect:
-    """A sentence normalised in a batch with one neighbour, and with another."""
+    """A sentence normalised in a batch with one neighbour, and in a batch with another."""
 
     # first, second: the sentence's rows, by norm ("layer", "rms", "batch"), with the first and the second neighbour
     first: dict[str, Float[ndarray, "n d"]]
@@ -116,7 +116,7 @@ class NeighbourEffect:
 def neighbour_effect(
     sentence: Float[ndarray, "n d"], one: Float[ndarray, "m d"], other: Float[ndarray, "k d"], eps: float = 1e-5
 ) -> NeighbourEffect:
-    """LayerNorm, RMSNorm (both along a row) and BatchNorm as in training (down a column, over the batch); gamma 1, beta 0.
+    """LayerNorm and RMSNorm (along a row) and BatchNorm as in training (along a column, over the batch); gamma 1, beta 0.
 
     Source: Ioffe & Szegedy 2015 (batch), Ba, Kiros & Hinton 2016 (layer), Zhang & Sennrich 2019 (RMS).
     """

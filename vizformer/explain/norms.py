@@ -1,4 +1,4 @@
-"""LayerNorm and RMSNorm: the same row in, recomputed, as a formula, with its numbers and as code."""
+"""LayerNorm and RMSNorm of a row: recomputed, as a formula, with numbers and as code."""
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +17,7 @@ def is_rms(norm: Norm) -> bool:
 
 
 def divisor(square: Float[ndarray, "*n 1"], norm: Norm) -> Float[ndarray, "*n 1"]:
-    """What a row is divided by, from its variance (RMSNorm: mean square)."""
+    """The divisor of a row: sqrt(square + eps), where `square` is its variance (RMSNorm: its mean square)."""
     assert norm.eps is not None
     return np.sqrt(square + norm.eps)
 
@@ -34,12 +34,12 @@ def normalise(x: Float[ndarray, "*n d"], norm: Norm) -> Float[ndarray, "*n d"]:
 
 
 def through(x: Float[ndarray, "*n d"], norm: Norm | None) -> Float[ndarray, "*n d"]:
-    """`x` through a norm that may not be there."""
+    """norm(x); x itself if there is no norm."""
     return x if norm is None else normalise(x, norm)
 
 
 def added_sizes(around: Around, x: Float[ndarray, "*n d"], found: Float[ndarray, "*n d"]) -> ndarray | float:
-    """The size of what was added up in x + found, for its proof; after a norm it says nothing."""
+    """The size of the terms of x + found, for its proof; 0 if a norm follows."""
     if around.after is not None:
         return 0.0
     return np.maximum(np.abs(x), np.abs(found)) if around.adds else np.abs(found)
@@ -56,7 +56,7 @@ def formula(norm: Norm, result: str, row: str) -> str:
 
 
 def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float, index: int = 0) -> str:
-    """The formula with the numbers of one component, the first if not said."""
+    """The formula with the numbers of component `index`."""
     assert norm.eps is not None
     weight, eps = latex.factor(float64(norm.weight)[index]), latex.number(norm.eps)
     if isinstance(norm, nn.RMSNorm):
@@ -70,7 +70,7 @@ def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float, inde
 
 
 def operands(norm: Norm) -> tuple[Operand, ...]:
-    """What was learned: the scale and, in LayerNorm, the shift."""
+    """The learned parameters of a norm: gamma and, in LayerNorm, beta."""
     weight = Operand(r"\gamma", N_("the norm's weight"), float64(norm.weight))
     if isinstance(norm, nn.RMSNorm):
         return (weight,)
@@ -78,7 +78,7 @@ def operands(norm: Norm) -> tuple[Operand, ...]:
 
 
 def code(norm: Norm, variable: str, argument: str, *, of: str = "") -> str:
-    """The torch line; `of` tells the names of one norm's numbers from those of another in the same step."""
+    """The torch line of a norm; `of` is a suffix that distinguishes the parameters of several norms in one step."""
     gamma, beta = f"gamma{of}", f"beta{of}"
     if is_rms(norm):
         return f"{variable} = F.rms_norm({argument}, {tuple(norm.normalized_shape)}, {gamma}, {norm.eps!r})"
@@ -86,6 +86,6 @@ def code(norm: Norm, variable: str, argument: str, *, of: str = "") -> str:
 
 
 def inputs(norm: Norm, *, of: str = "") -> dict[str, Tensor]:
-    """What `code` reads of the norm."""
+    """The inputs of `code`: gamma and, in LayerNorm, beta."""
     found = {f"gamma{of}": norm.weight.detach()}
     return found if isinstance(norm, nn.RMSNorm) else found | {f"beta{of}": norm.bias.detach()}

@@ -1,4 +1,4 @@
-"""All numbers of one head and one query, recomputed in float64 in the order of the formula."""
+"""The numbers of one head and one query, recomputed in float64 in the order of the formula."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,13 +31,13 @@ class Operands:
     head: int
     query: int
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
-    slowed: Float[ndarray, " pairs"] | None = None  # what divides the angles for longer texts
+    slowed: Float[ndarray, " pairs"] | None = None  # the divisors of the angles for longer texts
     theta: float = 10_000.0  # the base of the angles
-    distances: Slopes | Buckets | None = None  # what tells the scores how far keys are; None where nothing does
+    distances: Slopes | Buckets | None = None  # the position bias; None if there is none
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the model computes in."""
+        """The dtype in which the model computes."""
         return self.record.q.dtype
 
     @property
@@ -46,17 +46,17 @@ class Operands:
 
     @property
     def widened(self) -> str:
-        """In code, what the fused kernel does with half precision before it multiplies and sums."""
+        """The code that widens half precision to float32, as the fused kernel does before it multiplies and sums."""
         return ".float()" if self.is_half else ""
 
     @property
     def kv_head(self) -> int:
-        """The key/value head that this head reads; shared with its neighbours where there are fewer of them."""
+        """The key/value head that this query head reads; several query heads may share it."""
         return self.record.kv_head(self.head)
 
     @property
     def sharers(self) -> list[int]:
-        """All query heads that read this head's key/value head."""
+        """The query heads that read the same key/value head as this one."""
         return [head for head in range(self.record.n_heads) if self.record.kv_head(head) == self.kv_head]
 
     @property
@@ -84,7 +84,7 @@ class Operands:
     @cached_property
     def source(self) -> Float[ndarray, "n_k d_model"]:
         rows = float64(self.trace.residual(self.site.source))
-        # The encoder's output comes as it is.
+        # The encoder's output is not normalised here.
         return rows if self.site.is_cross else through(rows, self.site.around.before)
 
     # projections -----------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Operands:
         return float64(linear.weight[own]).T, None if linear.bias is None else float64(linear.bias[own])
 
     def projection(self, letter: str) -> dict[str, Tensor]:
-        """The same in the model's own numbers, as the code of a step names them: W_Q (b_Q), ..."""
+        """This head's columns of W_Q, W_K or W_V as tensors, by the names that the code of a step uses: W_Q (b_Q), ..."""
         linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
         own = self.own_numbers(letter)
         found = {f"W_{letter}": linear.weight[own].detach().T}
@@ -107,7 +107,7 @@ class Operands:
         return float64(linear.weight[:, self.head * self.d_head : (self.head + 1) * self.d_head]).T
 
     def own_numbers(self, letter: str) -> slice:
-        """Which of all queries' (or keys') numbers side by side are this head's."""
+        """The slice of this head's numbers in the concatenated queries (or keys or values) of all heads."""
         head = self.head if letter == "Q" else self.kv_head
         return slice(head * self.d_head, (head + 1) * self.d_head)
 
@@ -116,7 +116,7 @@ class Operands:
         return stored(rows @ weight if bias is None else rows @ weight + bias, self.dtype)
 
     def projection_sizes(self, letter: str) -> ndarray | float:
-        """The size of the terms behind q, k or v; 0 where a norm or a rotation comes after them."""
+        """The size of the terms behind q, k or v; 0 if a norm or a rotation follows."""
         if not self.is_half or (letter != "V" and self.last):
             return 0.0
         return sizes(self.x if letter == "Q" else self.source, *self.head_columns(letter))
@@ -131,7 +131,7 @@ class Operands:
 
     @property
     def last(self) -> str:
-        """What happens last to queries and keys after their matrices: "_turned", "_normed", or nothing ("")."""
+        """The suffix of the last step that changes queries and keys: "_turned", "_normed", or "" if there is none."""
         if self.angles is not None:
             return "_turned"
         return "" if self.site.attention.q_norm is None else "_normed"
@@ -144,7 +144,7 @@ class Operands:
     def k_normed(self) -> Float[ndarray, "n_k d_head"]:
         return through(self.k_projected, self.site.attention.k_norm)
 
-    # What the proofs compare with the model's own; in half precision the arithmetic then goes on from that.
+    # The proofs compare these with the model's own q, k and v; in half precision the arithmetic goes on from the latter.
 
     @cached_property
     def q_recomputed(self) -> Float[ndarray, " d_head"]:
@@ -184,7 +184,7 @@ class Operands:
 
     @cached_property
     def placed(self) -> Float[ndarray, " n_k"]:
-        """The scores with the position bias, where there is one."""
+        """The scores with the position bias, if there is one."""
         if self.distances is None:
             return self.scores
         bias: ndarray = self.distances.bias(np.arange(self.n_k) - self.query)[self.head]
@@ -197,7 +197,7 @@ class Operands:
 
     @property
     def mask_row(self) -> dict[str, Tensor]:
-        """The mask's row as the code of a step names it; nothing where there is no mask."""
+        """The mask's row as an input of a step's code; empty without a mask."""
         row = self.record.mask_row(self.head, self.query)
         return {} if row is None else {"mask": row}
 
@@ -235,7 +235,7 @@ class Operands:
 
     @property
     def focus(self) -> int:
-        """The key with the largest weight: the one that live formulas show."""
+        """The key with the largest weight, which the live formulas show."""
         return int(self.pattern.argmax())
 
     # output ----------------------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ class Operands:
 
     @property
     def z_sizes(self) -> ndarray | float:
-        """The size of the terms behind z: fused kernels round weights too, and each moves its whole value."""
+        """The size of the terms behind z. Fused kernels also round the weights, each of which scales a whole value."""
         return self.pattern @ np.abs(self.v) if self.is_half else 0.0
 
     @cached_property
     def head_outs(self) -> Float[ndarray, "n_heads d_model"]:
-        """What each head adds: z W_O restricted to the head's rows."""
+        """The contribution of each head: its z times its rows of W_O, [n_heads, d_model]."""
         heads = [self if head == self.head else replace(self, head=head) for head in range(self.record.n_heads)]
         return np.stack([other.z @ other.head_rows(self.site.attention.W_O) for other in heads])
 
@@ -271,7 +271,7 @@ class Operands:
 
     @property
     def added_sizes(self) -> ndarray | float:
-        """The size of what was added up; after a norm it says nothing."""
+        """The size of the terms of the sum with the residual stream; 0 if a norm follows."""
         return added_sizes(self.site.around, self.x_before, self.attn_out)
 
     @cached_property
@@ -280,7 +280,7 @@ class Operands:
 
 
 def gather(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, query: int) -> Operands:
-    """The operands of one head and query."""
+    """The operands of one head and one query."""
     found = find_site(checkpoint, trace, site)
     record = trace[site]
     record.scores(head)  # raises where there is no such head

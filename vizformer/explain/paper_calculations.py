@@ -16,7 +16,7 @@ from vizformer.explain.arrays import float64, softmax
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
 
-TOKENS = 3  # of the sentence that are worked with
+TOKENS = 3  # the number of tokens of the sentence that are used
 SEEDS = range(1, 1000)
 
 
@@ -53,7 +53,7 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
     K, V = (draw.integers(-2, 4, size=(n, 2)).astype(float) for _ in range(2))
     again = np.random.default_rng(
         [seed, n]
-    )  # a stream of its own: what a version had otherwise stays as it was printed
+    )  # a random stream of its own, so that the other questions of a version stay as they were printed
     while len(np.unique(K, axis=0)) < n:
         K = again.integers(-2, 4, size=(n, 2)).astype(float)
     scores = q @ K.T / np.sqrt(2)
@@ -95,7 +95,7 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
 
 
 def choice_order(name: str, count: int, seed: int) -> tuple[int, ...]:
-    """In which order a version prints the choices of the question `name`: order[place] is the index of a choice."""
+    """The order in which a version prints the choices of the question `name`: order[place] is the index of a choice."""
     draw = np.random.default_rng([seed, zlib.crc32(name.encode())])
     return tuple(int(index) for index in draw.permutation(count))
 
@@ -185,10 +185,10 @@ def _count(draw: np.random.Generator) -> Problem:
 
 
 def _g(value: float) -> str:
-    """A factor: in brackets where it is negative."""
+    """A factor, in brackets if it is negative."""
     return f"({value:g})" if value < 0 else f"{value:g}"
 
 
 def _minus(value: float) -> str:
-    """What is taken off, with its sign."""
+    """A subtrahend with its sign."""
     return f"+ {-value:.2f}" if value < 0 else f"- {value:.2f}"

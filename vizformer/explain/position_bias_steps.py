@@ -1,4 +1,4 @@
-"""The step that adds the distance to the scores: ALiBi's slopes or T5's buckets, for one query or for all heads."""
+"""The step that adds the position bias to the scores: ALiBi's slopes or T5's buckets, for one query or for all heads."""
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ TITLE = N_("Add the position bias")
 
 
 def query_steps(o: Operands, step: Maker) -> list[Step]:
-    """For one head and query; nothing where positions are told in another way."""
+    """The position bias of one head and query; no step for a model without one."""
     if o.distances is None:
         return []
     h, i, j = o.head, o.query, o.focus
@@ -67,7 +67,7 @@ def query_steps(o: Operands, step: Maker) -> list[Step]:
 def layer_step(
     at: Sublayer, distances: Slopes | Buckets, scores: Float[ndarray, "h n n"], placed: ndarray, proof: Proof
 ) -> Step:
-    """For all heads and positions at once."""
+    """The position bias of all heads and positions at once."""
     n = scores.shape[-1]
     relative = relative_positions(n)
     first = latex.number(scores[0, -1, 0])
@@ -138,7 +138,7 @@ def _bucket_text(distances: Buckets) -> Message:
 
 
 def _bucket_code(distances: Buckets) -> str:
-    """From `relative` to `rows`."""
+    """The code that computes `rows`, the rows of the table, from `relative`."""
     single, per_side = distances.single, distances.per_side
     distance = "relative.abs()" if distances.both_sides else "(-relative).clamp(min=0)"
     behind = f"\nrows = rows + (relative > 0) * {per_side}" if distances.both_sides else ""

@@ -1,4 +1,4 @@
-"""Positions added to the scores: ALiBi's slopes and T5's buckets, recomputed from the distances in float64."""
+"""The position bias of the scores: ALiBi's slopes and T5's buckets, recomputed from the distances in float64."""
 
 from dataclasses import dataclass
 
@@ -13,19 +13,21 @@ from vizformer.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class Slopes:
-    """ALiBi: -slope_h * |i - j|; `slopes` has one entry per head, `dtype` is what the model adds them in."""
+    """ALiBi's bias -slope_h * |i - j|; `slopes` has one entry per head, `dtype` is the dtype in which the model adds
+    them.
+    """
 
     slopes: Float[ndarray, " n_heads"]
     dtype: torch.dtype = torch.float32
 
     def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
-        """What is added to the scores at relative positions j - i, in every head."""
+        """-slope_h * |j - i| for the relative positions j - i, in every head."""
         return stored(np.multiply.outer(self.slopes, -np.abs(relative)).astype(np.float64), self.dtype)
 
 
 @dataclass(frozen=True)
 class Buckets:
-    """T5: table[bucket(j - i), h]."""
+    """T5's bias table[bucket(j - i), h]."""
 
     # the learned numbers of the stack, a row per bucket and a column per head
     table: Float[ndarray, "buckets n_heads"]
@@ -35,12 +37,12 @@ class Buckets:
 
     @property
     def per_side(self) -> int:
-        """Buckets for the keys before the query (an encoder has as many for those behind it)."""
+        """The number of buckets for keys before the query (an encoder has as many for keys behind it)."""
         return len(self.table) // 2 if self.both_sides else len(self.table)
 
     @property
     def single(self) -> int:
-        """Distances below this one have a bucket each."""
+        """Each distance below this one has a bucket of its own."""
         return self.per_side // 2
 
     def rows(self, relative: Int[ndarray, "*at n_k"]) -> Int[ndarray, "*at n_k"]:
@@ -53,12 +55,12 @@ class Buckets:
         return behind + np.where(distance < self.single, distance, far)
 
     def bias(self, relative: Int[ndarray, "*at n_k"]) -> Float[ndarray, "n_heads *at n_k"]:
-        """What is added to the scores at relative positions j - i, in every head."""
+        """table[bucket(j - i), h] for the relative positions j - i, in every head."""
         return np.moveaxis(self.table[self.rows(relative)], -1, 0)
 
 
 def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
-    """How the self-attention of a stack is told distances; None where positions come in another way."""
+    """The position bias of a stack's self-attention; None for other kinds of positions."""
     config = model.config
     if config.positions == "alibi":
         slopes = np.array([slope(head, config.n_heads) for head in range(config.n_heads)])
@@ -71,7 +73,8 @@ def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
 
 
 def slope(head: int, n_heads: int) -> float:
-    """2^(-8(h+1)/n_heads); where n_heads is no power of two, of the power P below it and then every second one of 2P.
+    """2^(-8(h+1)/n_heads). If n_heads is no power of two, the slopes of the power P below it, then every second one of
+    2P.
 
     Source: Press, Smith & Lewis 2021, "Train Short, Test Long", section 3, and their implementation.
     """
@@ -81,5 +84,5 @@ def slope(head: int, n_heads: int) -> float:
 
 
 def relative_positions(n: int) -> Int[ndarray, "n n"]:
-    """j - i, query i in row i."""
+    """The relative positions j - i: query i in row i, key j in column j."""
     return np.arange(n)[None, :] - np.arange(n)[:, None]

@@ -1,4 +1,4 @@
-"""What several steps share: the names of the proofs' anchors."""
+"""The names of the tensors that proofs compare with, which several steps share."""
 
 from vizformer.explain.operands import Operands
 from vizformer.explain.site_words import in_words

@@ -1,4 +1,4 @@
-"""Norms of queries and keys: each vector of a head is brought to one length before positions turn it."""
+"""Norms of queries and keys: each head's vector is normalised before rotary positions turn it."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ from vizformer.model.norms import Norm
 
 
 def qk_norm_steps(o: Operands) -> list[Step]:
-    """Nothing where the products with W_Q and W_K go on as they are; otherwise the query, then every key.
+    """The steps that normalise the query and the keys; none in a model without such norms.
 
     Source: Henry et al. 2020, "Query-Key Normalization"; here with a learned scale, as in Qwen3.
     """
@@ -26,13 +26,13 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     i, direct = o.query, o.angles is None  # the model records q and k after the rotation
     normed_q = Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, i], direct=direct)
     normed_k = Proof.compare(recorded_head("k", o), o.k_recomputed, o.record.k[o.kv_head], direct=direct)
-    # with what was set by hand, or before it is
+    # with the numbers set by hand, unless the rotation follows
     q, k = (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
     return [_normed_step(o, "Q", q_norm, q, normed_q), _normed_step(o, "K", k_norm, k, normed_k)]
 
 
 def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: ndarray, proof: Proof) -> Step:
-    """The query, or every key."""
+    """The step that normalises the query, or every key."""
     name, single = letter.lower(), letter == "Q"
     before = o.q_projected if single else o.k_projected
     row, position = (before, o.query) if single else (before[0], 0)
@@ -78,7 +78,7 @@ def layer_step(
     normed: tuple[ndarray, ndarray],
     proof: Proof,
 ) -> Step:
-    """For all heads and positions at once; `q` before, `normed` the queries and keys after."""
+    """The step that normalises all heads and positions at once; `q` before, `normed` queries and keys after it."""
     assert attention.q_norm is not None
     assert attention.k_norm is not None
     codes = [
@@ -108,7 +108,7 @@ def layer_step(
 
 
 def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:
-    """Queries and keys [h, n, d_head] after their norms, or as they are where there are none."""
+    """Queries and keys [h, n, d_head] after their norms; unchanged without norms."""
     if attention.q_norm is None or attention.k_norm is None:
         return q, k
     return norms.normalise(q, attention.q_norm), norms.normalise(k, attention.k_norm)

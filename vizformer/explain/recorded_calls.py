@@ -19,11 +19,11 @@ from vizformer.recorder.op_recorder import Numbers
 from vizformer.recorder.op_steps import OpStep, attention_ops, layer_ops
 
 ROOM = 16 * 2**20
-"""Bytes of numbers behind the steps of one head and one query."""
+"""The most bytes of numbers behind the steps of one head and one query."""
 
 
 def recorded_steps(checkpoint: RecordedCheckpoint, trace: Trace, site: str, head: int, query: int) -> list[Step]:
-    """How query `query` attends at `site` in head `head`, call by call of the author's own code.
+    """The attention of query `query` at `site` in head `head`, call by call of the author's own code.
 
     input -> projections -> what happens to q and k -> scores -> softmax -> weighted sum -> output -> sum
 
@@ -42,7 +42,7 @@ def recorded_steps(checkpoint: RecordedCheckpoint, trace: Trace, site: str, head
 
 
 def recorded_layer_steps(checkpoint: RecordedCheckpoint, trace: Trace, layer: str, query: int) -> list[Step]:
-    """One row on its way through a layer ("decoder.2") beside its attention: norms, feed-forward, routers.
+    """The other calls of one row in a layer ("decoder.2"): norms, feed-forward, routers.
 
     Raises:
         TraceError: what `vizformer.recorder.RecordedTrace.layer_steps` raises; a layer that is not there.
@@ -57,7 +57,7 @@ def recorded_layer_steps(checkpoint: RecordedCheckpoint, trace: Trace, layer: st
 
 
 def _steps(ops: Sequence[OpStep], n_k: int, n_q: int, blocked: ndarray | None) -> list[Step]:
-    """The operations that have numbers, as steps; `of` counts these."""
+    """The steps of these calls; `of` of an operand is the index of such a step."""
     return [_step(number, op, n_k, n_q, blocked) for number, op in enumerate(ops)]
 
 
@@ -113,7 +113,7 @@ def _step(number: int, op: OpStep, n_k: int, n_q: int, blocked: ndarray | None) 
 
 
 def _array(numbers: Numbers) -> ndarray:
-    """The numbers as a row or as a matrix; empty where they were not kept."""
+    """The numbers as a row or a matrix; empty if they were not kept."""
     if numbers.x is None:
         return np.zeros(0)
     x = float64(numbers.x.double() if numbers.x.is_floating_point() else numbers.x)
@@ -139,7 +139,7 @@ def _meaning(of: tuple[int, ...], weight: str, of_text: bool) -> Message:
 
 
 def _contraction(op: OpStep, result: ndarray) -> Contraction | None:
-    """The sum behind a product of a row or a matrix with a matrix, where all of its numbers are there."""
+    """The sum behind a product of a row or matrix with a matrix; None if some of its numbers were not kept."""
     products = ("linear", "matmul", "bmm", "mm", "addmm", "einsum")
     fused = op.name == "scaled_dot_product_attention" and op.group == "weighted sum"
     if not (op.name in products or fused) or len(op.operands) < 2 or not result.size:

@@ -1,4 +1,4 @@
-"""What the calls of a recorded model are called, and their formulas."""
+"""The titles and formulas of the calls of a recorded model."""
 
 from vizformer.messages import N_, Message
 from vizformer.recorder.op_steps import OpStep
@@ -80,7 +80,7 @@ def title(op: OpStep) -> Message:
 
 
 def text(op: OpStep) -> Message:
-    """What happens, and which calls before it only moved numbers."""
+    """What a call does, and which calls before it only moved its operands."""
     about = _TEXTS.get(op.group) or N_("A call of the author's code for this row.")
     if op.name in _ENTRIES:
         return N_("{what} as it comes in.", what=_ENTRIES[op.name])

@@ -1,4 +1,4 @@
-"""Rotary positions: the angles, and queries and keys turned by them, pair by pair."""
+"""Rotary positions: the angles, and the rotation of queries and keys by them, pair by pair."""
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ def angles(config: ModelConfig, n: int) -> Float[ndarray, "n pairs"]:
 
 
 def slowing(config: ModelConfig) -> Float[ndarray, " pairs"] | None:
-    """By what each pair's angle is divided for longer texts, 1 where it was left; None where none is."""
+    """The divisor of each pair's angle for longer texts (1: unchanged); None if no angle is divided."""
     if config.positions != "rope" or config.rope_scaling == "none":
         return None
     frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.d_head // 2) / config.d_head)
@@ -43,9 +43,9 @@ def turn(
     angle: Float[ndarray, "... pairs"],
     dtype: torch.dtype = torch.float32,
 ) -> Float[ndarray, "... d_head"]:
-    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise.
+    """Each pair (x_m, x_(m + pairs)) rotated counter-clockwise by its angle.
 
-    `dtype` is what the model computes in: in half precision it rounds cosines, products and sums.
+    `dtype` is the model's dtype: in half precision it rounds cosines, products and sums.
     """
     first, second = np.split(x, 2, axis=-1)
     cos, sin = stored(np.cos(angle), dtype), stored(np.sin(angle), dtype)

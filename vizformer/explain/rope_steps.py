@@ -1,4 +1,6 @@
-"""Rotary positions: the query and the keys are turned by their positions, pair by pair."""
+"""The steps of rotary positions: the query and the keys are rotated pair by pair, by angles that depend on their
+positions.
+"""
 
 import numpy as np
 import torch
@@ -16,7 +18,7 @@ from vizformer.messages import N_, Message
 
 
 def rotation_steps(o: Operands) -> list[Step]:
-    """Nothing where positions are added to the embeddings; otherwise the query turned, then every key."""
+    """The steps that rotate the query and the keys; none without rotary positions."""
     if o.angles is None:
         return []
     i, pairs = o.query, o.angles.shape[1]
@@ -62,14 +64,14 @@ def rotation_steps(o: Operands) -> list[Step]:
     query = step(
         "q", title, query_text, "i", live, rf"q'_{{{i}}}", str(i), before_q, Operand(r"\phi", angle, o.angles[i])
     )
-    j = min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
+    j = min(1, o.n_k - 1)  # key 1, as the angles of key 0 are all 0
     title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j])
     angles, at = Operand(r"\Phi", angle, o.angles, keys), f"torch.arange({o.n_k})[:, None]"
     return [query, step("k", title, keys_text, "j", live, "K'", at, before_k, angles)]
 
 
 def angle_code(theta: float, pairs: int, position: str, slowed: Float[ndarray, " pairs"] | None) -> str:
-    """The angles of all pairs at a position (a number, or a column of them), and their cosines and sines."""
+    """The code of the angles at a position (a number, or a column of them), and of their cosines and sines."""
     slower = "" if slowed is None else " / c"
     return (
         f"m = torch.arange({pairs}, dtype=torch.float64)  # pair m: numbers m and m + {pairs}\n"
@@ -79,12 +81,12 @@ def angle_code(theta: float, pairs: int, position: str, slowed: Float[ndarray, "
 
 
 def divisor_input(slowed: Float[ndarray, " pairs"] | None) -> dict[str, Tensor]:
-    """What `angle_code` reads."""
+    """The input of `angle_code`: the divisors of the angles, if there are any."""
     return {} if slowed is None else {"c": torch.from_numpy(slowed)}
 
 
 def slowing_operands(slowed: Float[ndarray, " pairs"] | None) -> tuple[Operand, ...]:
-    """What is done to the rotation for texts longer than those of the first training."""
+    """The divisors of the angles as an operand; none if the model has none."""
     if slowed is None:
         return ()
     by = N_("by what each pair's angle is divided, to reach texts longer than those of the first training")
@@ -92,7 +94,7 @@ def slowing_operands(slowed: Float[ndarray, " pairs"] | None) -> tuple[Operand, 
 
 
 def formula(before: str, letter: str, position: str, slowed: Float[ndarray, " pairs"] | None) -> str:
-    """Pair m of a query or key."""
+    """The formula of the rotation of pair m of a query or key, and of its angle."""
     first, second = f"{before}_m", f"{before}_{{m + d/2}}"
     by = "" if slowed is None else " / c_m"
     return (
@@ -110,7 +112,7 @@ def _code(letter: str, given: str) -> str:
 
 
 def _live(letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"]) -> str:
-    """The first pair with its numbers."""
+    """The rotation of the first pair, with its numbers."""
     half = len(angle)
     first, second, turned = row[0], row[half], turn(row, angle)
     cos, sin = latex.factor(np.cos(angle[0])), latex.factor(np.sin(angle[0]))
@@ -133,9 +135,10 @@ def layer_step(
     *,
     normed: bool,
 ) -> Step:
-    """For all heads and positions at once: `given` are the queries before, `turned` the queries and keys after.
+    """The rotation of all heads and positions at once: `given` are the queries before it, `turned` queries and keys
+    after.
 
-    `theta` is the base of the angles, `slowed` what divides them for longer texts; `normed` says whether
+    `theta` is the base of the angles, `slowed` their divisors for longer texts; `normed` says whether
     queries and keys were normalised before.
     """
     n_q, half = given.shape[1], angles.shape[1]

@@ -29,12 +29,12 @@ class Site:
 
 
 def find_site(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Site:
-    """The site of that name.
+    """The attention site called `name`.
 
     Raises:
         TraceError: the trace has no such site, or it is from another model.
     """
-    record = trace[name]  # raises with the list of sites that there are
+    record = trace[name]  # raises an error that lists the existing sites
     match = _SITE.fullmatch(name)
     stack = getattr(checkpoint.model, match[1]) if match else None
     config = checkpoint.model.config

@@ -1,4 +1,4 @@
-"""Where in the model something is, in words: what a trace calls "decoder.1.mid_self", for a sentence."""
+"""The names of sites and points in words: what a trace calls "decoder.1.mid_self", for a sentence."""
 
 from vizformer.messages import N_, Message
 

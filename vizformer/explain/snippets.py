@@ -1,4 +1,4 @@
-"""A step's code as something to paste: plain PyTorch, with the numbers that it needs."""
+"""A step's code to copy: plain PyTorch, with the numbers that it needs."""
 
 import ast
 import builtins
@@ -19,7 +19,7 @@ from vizformer.explain.step import Step
 
 Given = ndarray | Tensor | int | float | Mapping[Any, Any] | Sequence[Any]
 
-WRITTEN_OUT = 64  # numbers of a tensor; of longer ones a stand-in has the shape
+WRITTEN_OUT = 64  # the most numbers of a tensor that is written out; a longer one has a stand-in of its shape
 _MODULES = {
     "math": "import math",
     "timeit": "import timeit",
@@ -37,10 +37,10 @@ _PARSING = threading.Lock()
 
 @dataclass(frozen=True)
 class Snippet:
-    """Lines that run by themselves.
+    """Code that runs by itself.
 
     Attributes:
-        imports: of what the code uses.
+        imports: the import lines of the code.
         given: names and their numbers: `torch.tensor([...])` where they are few, else a stand-in of the same shape.
         code: the lines of the step.
         exact: whether all numbers are written out; then the lines give the step's result to the digits that are.
@@ -52,13 +52,13 @@ class Snippet:
     exact: bool
 
     def text(self, about: str = "") -> str:
-        """All of it; `about` is a comment on the stand-ins."""
+        """The whole code; `about` is a comment on the stand-ins."""
         note = "" if self.exact or not about else "".join(f"# {line}\n" for line in about.splitlines())
         return "\n\n".join(part for part in (self.imports, (note + self.given).rstrip(), self.code) if part)
 
 
 def snippet(steps: Sequence[Step], index: int) -> Snippet:
-    """The code of step `index`, with what the steps before it have made."""
+    """The code of step `index`, with the results of the steps before it as inputs."""
     known: dict[str, Given] = {}
     for step in steps[:index]:
         known |= {step.variable: step.result} | {made.variable: made.tensor.value for made in step.also}
@@ -66,15 +66,15 @@ def snippet(steps: Sequence[Step], index: int) -> Snippet:
 
 
 def light(steps: Sequence[Step]) -> list[Step]:
-    """The steps to be kept: what `snippet` would not write out of their inputs is left with its shape alone.
+    """Copies of steps to be kept: an input that `snippet` does not write out is reduced to its shape.
 
-    The inputs are views of the model's weights and of the trace; whoever keeps a step would keep all of these.
+    The inputs are views of the model's weights and of the trace; a kept step would keep all of these in memory.
     """
     return [replace(step, inputs=light_inputs(step.inputs)) for step in steps]
 
 
 def light_inputs(inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that code reads, to be kept: of those that `standalone` would not write out the shape alone."""
+    """Copies of a step's inputs: a tensor that `standalone` does not write out is reduced to its shape."""
     return {name: _light(name, tensor) for name, tensor in inputs.items()}
 
 
@@ -84,7 +84,7 @@ def _light(name: str, tensor: Tensor) -> Tensor:
 
 
 def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
-    """Code with its imports, and with those of the known names that it reads before it sets them."""
+    """`code` with its imports, and with the known names that it reads before it sets them."""
     names = _free(code, frozenset(known))
     lines = {name: _written(name, known[name]) for name in names if name in known}
     used = {*names, *(module for value in lines.values() for module in _used(value))}
@@ -97,7 +97,7 @@ def standalone(code: str, known: Mapping[str, Given]) -> Snippet:
 
 
 def _used(value: str) -> tuple[str, ...]:
-    """The modules that a value needs as `_written`; one of many numbers is looked through without being parsed."""
+    """The modules that a value needs as `_written`; one with many numbers is searched without being parsed."""
     if not value.startswith("torch."):
         return _free(value)
     return ("torch", "math") if "math." in value else ("torch",)
@@ -105,9 +105,9 @@ def _used(value: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _free(code: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """The names that the code reads before it has set them, in the order of their use.
+    """The names that the code reads before it sets them, in the order of their use.
 
-    Those of Python itself are left out, but for the ones that are `known` to stand for something else here (an id).
+    Python's built-in names are left out unless they are `known` to be something else here (such as `id`).
     """
     bound, found = set(dir(builtins)) - known, dict[str, None]()
     with _PARSING:
@@ -115,7 +115,7 @@ def _free(code: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
     for statement in parsed.body:
         nodes = list(ast.walk(statement))
         named = [node for node in nodes if isinstance(node, ast.Name)]
-        inside = {  # of this statement alone: what a comprehension or a function calls its own
+        inside = {  # names that are local to this statement: those of a comprehension or a function
             name.id
             for node in nodes
             if isinstance(node, ast.comprehension)
@@ -134,7 +134,7 @@ def _free(code: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 
 def _written(name: str, value: Given) -> str:
-    """A number or a tensor as an expression of PyTorch; words and tables of others as Python writes them."""
+    """A number or tensor as a PyTorch expression; texts and dicts as Python writes them."""
     if not isinstance(value, ndarray | Tensor):
         return pformat(value, width=100, compact=True, sort_dicts=False)
     shape = ", ".join(map(str, value.shape))
@@ -151,7 +151,7 @@ def _written(name: str, value: Given) -> str:
 
 
 def _is_integer(value: ndarray | Tensor) -> bool:
-    """Numbers of rows, say: 0 stands in for all of them, which every table has."""
+    """Whether a tensor holds integers, such as indices of rows: 0, which every table has, then stands for them all."""
     if isinstance(value, Tensor):
         return not value.is_floating_point()
     return value.dtype.kind in "iu"

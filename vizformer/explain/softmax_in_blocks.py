@@ -33,13 +33,13 @@ MOST_TILES = 32
 
 @dataclass(frozen=True)
 class Tile:
-    """What one tile of keys does to the running numbers."""
+    """One tile of keys, and the running numbers after it."""
 
     # first, last: its keys, `last` not included
     first: int
     last: int
     scores: Float[ndarray, " keys"]  # with the mask
-    values: Float[ndarray, "keys d_head"]  # of its keys
+    values: Float[ndarray, "keys d_head"]  # the values v_j of its keys
     skipped: bool  # whether all its keys are blocked
     largest: float  # m' after it
     factor: float  # c, with which the sums from before are multiplied; 1 where the maximum stays, 0 for the first tile
@@ -57,13 +57,13 @@ class OnlineSoftmax:
 
 
 def tile_sizes(n_k: int) -> tuple[int, ...]:
-    """Powers of two that cut n_k keys into at most `MOST_TILES` tiles; the last one takes all keys at once."""
+    """The tile sizes to choose from: powers of two that cut n_k keys into at most `MOST_TILES` tiles; the last is n_k."""
     sizes = [2**e for e in range(max(1, n_k).bit_length() + 1)]
     return tuple(size for size in sizes if -(-n_k // size) <= MOST_TILES and size < 2 * n_k)
 
 
 def online_softmax(record: AttentionRecord, head: int, query: int, tile: int) -> OnlineSoftmax:
-    """Works one row out in tiles of `tile` keys.
+    """The online softmax of one row, in tiles of `tile` keys.
 
     Raises:
         ValueError: a tile without keys.
@@ -102,7 +102,7 @@ def online_softmax(record: AttentionRecord, head: int, query: int, tile: int) ->
 
 
 def online_softmax_steps(found: OnlineSoftmax) -> list[Step]:
-    """The same as steps: the beginning, each tile, and the division at the end."""
+    """The online softmax as steps: the start, each tile, and the division at the end."""
     through = Proof(found.plain.anchor, found.plain.difference, found.plain.holds, False, found.plain.precision)
     d = len(found.z)
     m, total, output = -np.inf, 0.0, np.zeros(d)

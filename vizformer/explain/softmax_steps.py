@@ -1,4 +1,4 @@
-"""From a query and the keys to attention weights."""
+"""The steps from a query and the keys to attention weights."""
 
 import numpy as np
 
@@ -20,12 +20,12 @@ REASONS = {
 
 
 def weight_steps(o: Operands) -> list[Step]:
-    """From dot products to attention weights; all proved through z, where the fused kernel's result is recorded."""
+    """The steps from dot products to attention weights; z, the recorded result of the fused kernel, proves them all."""
     through_z = Proof.compare(fused(o), o.z_recomputed, o.record.z(o.head)[o.query], direct=False, terms=o.z_sizes)
     j = o.focus
     i, blocked = o.query, o.blocked
     step = Maker("", through_z, ("keys",), blocked)
-    last, w = o.last, o.widened  # what happened to them after their matrices
+    last, w = o.last, o.widened  # the last step that changed q and k
     q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
     q_i = Operand(rf"{q_symbol}_{{{i}}}", N_("the query"), o.q)
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
@@ -124,7 +124,7 @@ def weight_steps(o: Operands) -> list[Step]:
 
 
 def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
-    """Division by sqrt(d_head), or what the model or an edit has in its place."""
+    """The division by sqrt(d_head), or the scale that the model or an edit uses instead."""
     i, j = o.query, o.focus
     edit, site = o.trace.edit, o.site.name
     scaled = edit is None or site not in edit.unscaled
@@ -175,7 +175,7 @@ def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
 
 
 def own_scale_text(scale: float) -> Message:
-    """What is said of a model that has something else in the place of 1 / sqrt(d_head)."""
+    """The text about a model with another scale than 1 / sqrt(d_head)."""
     if scale == 1:
         return N_("This model does not divide by √d_head: it was trained with the dot products as they are.")
     return N_("This model multiplies by {scale} where others divide by √d_head.", scale=f"{scale:.6g}")

@@ -31,17 +31,17 @@ from vizformer.messages import Message
 
 _SET = re.compile(r"^(\w+)[\w, ]* = ", re.MULTILINE)  # a name that code sets, the first of several
 TOLERANCE = 1e-5
-ROUNDINGS = 4  # of half precision: units in the last place
+ROUNDINGS = 4  # the tolerance in half precision, in units in the last place
 
 
 Axis = Literal["features", "queries", "keys", "heads", "candidates"]
-"""What is counted along an axis: entries of a vector, query or key positions, heads, candidates for the next token,
+"""The meaning of an axis: entries of a vector, query or key positions, heads, candidates for the next token,
 distances between tokens."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that goes into a step: its symbol (LaTeX), what it is in words, and its values.
+    """An operand of a step: its symbol (LaTeX), what it is in words, and its values.
 
     These are float64, or integers where something is counted (distances, buckets).
     """
@@ -54,7 +54,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Made:
-    """A further result of a step, beside its own: the keys and values that come with the queries."""
+    """A further result of a step: the keys and values that come with the queries."""
 
     variable: str
     tensor: Operand
@@ -87,7 +87,7 @@ class Proof:
         holds: whether |difference| is within what the model's precision allows, everywhere (see the module).
         direct: whether this step's own result was compared; otherwise it is proved through a later step, into
             which it goes.
-        precision: what the model computed in: "float32", "bfloat16", ...
+        precision: the dtype in which the model computed: "float32", "bfloat16", ...
     """
 
     anchor: Message
@@ -107,10 +107,10 @@ class Proof:
         terms: Float[ndarray, "..."] | float = 0.0,
         dtype: torch.dtype | None = None,
     ) -> "Proof":
-        """Compares with a tensor of the model.
+        """Compares a recomputed tensor with one that the model recorded.
 
-        `terms` is the size of what was summed, where that is more than the sum.  `dtype` is what the model computes in,
-        where `recorded` does not say it (an array: float32).
+        `terms` is the size of the summed terms, if it exceeds the sum.  `dtype` is the model's dtype,
+        if `recorded` does not have it (an array: float32).
         """
         if isinstance(recorded, Tensor):
             dtype, recorded = dtype or recorded.dtype, float64(recorded)
@@ -124,7 +124,7 @@ class Proof:
 def limit(
     recorded: Float[ndarray, "..."], dtype: torch.dtype, terms: Float[ndarray, "..."] | float = 0.0
 ) -> Float[ndarray, "..."]:
-    """How far a recomputed number may be from the recorded one, cell by cell; the rule of the module."""
+    """The largest allowed |recomputed - recorded|, cell by cell (see the module)."""
     size = np.abs(recorded)
     if not is_half(dtype):
         return TOLERANCE * np.maximum(1.0, size)
@@ -141,7 +141,7 @@ def sizes(rows: Float[ndarray, "*n d"], weight: Float[ndarray, "d m"], add: ndar
 
 @dataclass(frozen=True)
 class Written:
-    """Where the author of a model wrote a step.
+    """The place in the author's code that computed a step.
 
     Attributes:
         where: the file and the line, or that it is inside torch, and the module.
@@ -156,24 +156,24 @@ class Written:
 
 @dataclass(frozen=True)
 class Step:
-    """One line of the arithmetic.
+    """One step of the arithmetic.
 
     Attributes:
         key: names the step in tests and links.
         title, text: what happens and why, in words.
         formula: in symbols (LaTeX).
         live: the same with this sentence's numbers, for one component (LaTeX; long sums are elided).
-        symbol: of the result (LaTeX).
+        symbol: the symbol of the result (LaTeX).
         result: float64, or integers where something is numbered; a row [n] or a matrix [rows, n].
         code: the torch lines, plain PyTorch: their names are results of earlier steps or `inputs`.
         inputs: what `code` reads of the model and its trace: weights, the residual stream, the mask.
         also: further results, shown after this one, and names in `code` too.
         meaning: what the result is called where there are several; None: "the result".
         written: of a recorded model the author's line, which then stands in the place of `code`.
-        proof: how we know.
-        operands: what goes in.
+        proof: the comparison with the model.
+        operands: the inputs in the formula.
         variable: the name in `code` that holds the result; if not said, the one that it sets last.
-        contraction: the sum behind the result, term by term, where it is one.
+        contraction: the product behind the result, term by term, if it is one.
         blocked: cells that the mask blocks, for steps over the keys.
         axes: what is counted along the axes of the result.
         edited: whether a number of this step was set by hand (`vizformer.model.Edit`) instead of computed.
@@ -208,20 +208,20 @@ class Step:
         return self.proof.difference
 
     def change_since(self, before: "Step") -> Float[ndarray, "..."]:
-        """By how much the result differs from that of another run; 0 for a cell that is blocked in both."""
+        """The difference between the result and that of another run; 0 for a cell that is blocked in both."""
         with np.errstate(invalid="ignore"):  # -inf - -inf
             return np.nan_to_num(self.result - before.result, nan=0.0)
 
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes steps that are proved alike."""
+    """Makes steps that share their proof and axes."""
 
-    prefix: str  # of their keys
-    # proof, axes: of those that are not made with their own
+    prefix: str  # the beginning of the steps' keys
+    # proof, axes: the defaults of the steps
     proof: Proof
     axes: tuple[Axis, ...] = ("features",)
-    blocked: Bool[ndarray, " n"] | None = None  # of those over the keys
+    blocked: Bool[ndarray, " n"] | None = None  # of the steps whose axis is the keys
 
     def __call__(
         self,

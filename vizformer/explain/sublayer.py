@@ -1,4 +1,4 @@
-"""What the sublayers of a layer have in common: where they stand, and add & norm around them, over all positions."""
+"""The steps that all sublayers share: the residual stream before and after them, and add & norm, over all positions."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 @dataclass(frozen=True)
 class Sublayer:
-    """Where a sublayer stands: the residual stream before and after it, and the norms around it."""
+    """A sublayer's place: the points of the residual stream before and after it, and the norms around it."""
 
     trace: Trace
     around: Around
@@ -39,7 +39,7 @@ class Sublayer:
 
     @property
     def read(self) -> Float[ndarray, "n d_model"]:
-        """What the sublayer reads: what enters, normalised where the model does so."""
+        """The input of the sublayer's function: x, in a pre-norm model normalised."""
         return through(self.x, self.around.before)
 
     @property
@@ -48,7 +48,7 @@ class Sublayer:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the model computes in."""
+        """The dtype in which the model computes."""
         return self.trace.residual(self.before).dtype
 
     def proof(self, out: ndarray) -> Proof:
@@ -61,12 +61,12 @@ class Sublayer:
         return f"{self.kind}.{name}"
 
     def maker(self, proof: Proof, axes: tuple[Axis, ...] = ROWS) -> Maker:
-        """Makes steps of this sublayer."""
+        """A `Maker` of this sublayer's steps."""
         return Maker(self.key(""), proof, axes)
 
 
 def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
-    """The sublayer's output on top of the stream; then the norm of the sum."""
+    """The steps of add & norm: the sublayer's output added to the stream, then the norm of the sum."""
     after = at.around.after
     added = stored(at.around.onto(at.x, out), at.dtype)
     proof = at.proof(out)
@@ -108,7 +108,7 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
 
 
 def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width"]) -> tuple[Proof, list[Step]]:
-    """The joined heads through W_O and on into the stream, and the proof of what goes into that."""
+    """The step joined heads times W_O, with add & norm after it, and its proof through the sublayer's sum."""
     weight, bias = float64(W_O.weight).T, bias_of(W_O)
     out = stored(joined @ weight + bias, at.dtype)
     through = replace(at.proof(out), direct=False)
@@ -129,7 +129,7 @@ def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width
 
 
 def norm_before(at: Sublayer, proof: Proof) -> list[Step]:
-    """Pre-norm: the row is normalised on its way in; `proof` is that of what is computed from it.  Otherwise nothing."""
+    """Pre-norm: the step that normalises the input, whose proof is that of the later steps; post-norm: no step."""
     norm = at.around.before
     if norm is None:
         return []
@@ -142,7 +142,7 @@ def _norm_steps(
 ) -> list[Step]:
     """Mean and variance of each row (RMSNorm: the mean square), then the normalised rows.
 
-    `argument` is what the rows are called in code; `inputs` holds them where no step has made them.
+    `argument` is the name of the rows in the code; `inputs` holds them if no step has made them.
     """
     indirect = replace(proof, direct=False)
     result = normalise(rows, norm)
@@ -223,13 +223,13 @@ def entry(letter: str, row: ndarray, column: ndarray, add: float, result: float)
 
 
 def linear_inputs(linear: nn.Linear, letter: str) -> dict[str, Tensor]:
-    """A matrix, as in x W + b, and its bias, as the code of a step names them."""
+    """W and b of x W + b, by the names that the code of a step uses."""
     found = {f"W_{letter}": linear.weight.detach().T}
     return found if linear.bias is None else found | {f"b_{letter}": linear.bias.detach()}
 
 
 def linear_code(linear: nn.Linear, letter: str) -> str:
-    """The product with it, as in f"{variable} = {rows}{linear_code(...)}"."""
+    """The code of x W + b without x, as in f"{variable} = {rows}{linear_code(...)}"."""
     return f" @ W_{letter}" + ("" if linear.bias is None else f" + b_{letter}")
 
 

@@ -1,4 +1,4 @@
-"""The lectures' own toy: one encoder layer and one decoder layer, four numbers wide, small enough for paper.
+"""The lectures' small example: one encoder layer and one decoder layer, four numbers wide, small enough for paper.
 
 The encoder layer is what `torch.manual_seed(42)`, `x = torch.randn(3, 1, 4)` and
 `nn.TransformerEncoderLayer(d_model=4, nhead=2, dim_feedforward=8, dropout=0.0)` give; a target of two rows and an
@@ -41,15 +41,15 @@ class Toy:
 
 
 def tensors() -> dict[str, Tensor]:
-    """The stored tensors: "x", "target", "encoder.*" and "decoder.*" in PyTorch's names."""
+    """The stored tensors by PyTorch's names: "x", "target", "encoder.*" and "decoder.*"."""
     return load_file(asset("toy", "layer.safetensors"))
 
 
 def toy(edit: Edit | None = None) -> Toy:
-    """Runs the toy, with numbers set by hand: cells of stored tensors (see `tensors`) and of the forward.
+    """Runs the model with numbers set by hand: cells of stored tensors (see `tensors`) and of the forward.
 
     Raises:
-        TraceError: a cell that is not there.
+        TraceError: a cell that does not exist.
     """
     stored = tensors()
     cells = () if edit is None else edit.cells
