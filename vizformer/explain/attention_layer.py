@@ -33,8 +33,8 @@ def attention_sublayer(
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
-    the rotary angles of queries and keys, `theta` is their base, `slowed` are their
-    divisors for longer texts; `distances` is the position bias of ALiBi or T5.
+    the rotary angles of queries and keys, `theta` is their base, `slowed` are their divisors for longer texts;
+    `distances` is the position bias of ALiBi or T5.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head

@@ -109,7 +109,7 @@ class BlockStream:
 
 
 def cosines(rows: Float[ndarray, "n d"], other: Float[ndarray, " d"]) -> Float[ndarray, " n"]:
-    """x . y / (|x| |y|) for each row x and the row y; 0 if one of them is 0."""
+    """x . y / (|x| |y|) for each row x and y = `other`; 0 if one of them is 0."""
     sizes = np.linalg.norm(rows, axis=1) * np.linalg.norm(other)
     found: ndarray = np.divide(rows @ other, sizes, out=np.zeros(len(rows)), where=sizes > 0)
     return found
@@ -146,7 +146,7 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
 
 
 def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int, row: int) -> BlockStream:
-    """The row at `position` through a layer; each sum starts from the recorded residual stream.
+    """Position `row` of the residual stream through a layer; each sum starts from the recorded stream before it.
 
     post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
 
@@ -214,7 +214,7 @@ class StackStream:
 
 
 def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
-    """The row at `position` at every point of a stack that the trace has recorded."""
+    """Position `row` of the residual stream at every point of a stack that the trace has recorded."""
     names = [name for name in trace.residuals if name.startswith(f"{stack}.")]
     # The end of a layer and the start of the next one are the same point.
     names = [name for name in names if not name.endswith(".pre") or name == f"{stack}.0.pre"]

@@ -1,4 +1,4 @@
-"""Any PyTorch model's attention, recorded while its own code runs.
+"""Recording the attention of any PyTorch model while its own code runs.
 
     trace = vf.record(model, ids)                              # everything after the model goes to its forward
     with vf.recording(model, tokens=tokens) as trace:          # around anything, also a generation
@@ -30,7 +30,7 @@ from vizformer.recorder.recorder import Recorder
 
 
 def record(model: nn.Module, *args: Any, **kwargs: Any) -> RecordedTrace:
-    """Runs `model(*args, **kwargs)` once and hands back what its attention computed; without gradients.
+    """Runs `model(*args, **kwargs)` once, without gradients, and returns a trace of its attention.
 
     Raises:
         TraceError: dropout on attention weights (call `model.eval()`), a compiled model, a run within torch.func; a thread
@@ -60,17 +60,17 @@ def recording(
     batch: int | None = None,
     edits: Sequence[HeadEdit | StreamEdit] = (),
 ) -> Iterator[RecordedTrace]:
-    """Records every forward of a model in this thread within the block; what else runs it meanwhile is left alone.
+    """Records every forward of a model in this thread within the block; other threads are not recorded.
 
     Args:
         tokens, target_tokens: the labels of the tokens of the first stack of blocks, and of the second.
-        batch: how many texts go in at once. Without it this is read off the first input, [batch, n, ...], or
+        batch: how many texts go in at once. Default: read off the first input, [batch, n, ...], or
             [n, batch, ...] where the first side is as long as there are queries and the second is not; or off the stream
             where the first input has no texts.
-        edits: what is set by hand.
+        edits: the numbers set by hand.
 
     Raises:
-        TraceError: as `record`; at the end, edits that met nothing.
+        TraceError: as `record`; at the end, edits that no call matched.
     """
     if not isinstance(model, nn.Module):
         raise TraceError("{kind} is no torch.nn.Module: only those are recorded.", kind=type(model).__name__)
@@ -83,4 +83,4 @@ def recording(
             yield trace
     finally:
         trace.escaped, trace.output = tuple(recorder.escaped.values()), recorder.output
-        trace.stacks, trace.tail = recorder.stacks, recorder.tail  # heads side by side were taken for blocks
+        trace.stacks, trace.tail = recorder.stacks, recorder.tail  # parallel heads are not blocks any more

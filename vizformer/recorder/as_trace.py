@@ -1,4 +1,4 @@
-"""A recorded run as the app's own: the same numbers, by the app's names of layers."""
+"""A recorded run as a `vf.Trace`: the same numbers, by the app's names of layers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def record_of(attention: "RecordedAttention") -> AttentionRecord | None:
-    """One call as the app has those of its own models; None where what multiplies the values are no shares of 1.
+    """The `AttentionRecord` of one attention call; None if the weights of a row are no shares of 1.
 
     Where scale, cap and mask were found and proved, the record has them; a map that is no softmax of scaled products is
     given by its logarithm.
@@ -41,7 +41,7 @@ def _by_form(attention: "RecordedAttention") -> AttentionRecord | None:
         shape, keys = (step[0].n_q, n_k), step[0].v.part.n
         rows_added.append(_of_heads([(form.added, at) for form, at in row], shape, keys, torch.float64))  # type: ignore[union-attr]
         rows_blocked.append(_of_heads([(form.blocked, at) for form, at in row], shape, keys, torch.bool))  # type: ignore[union-attr]
-        rows_blocked[-1][..., keys:] = True  # keys that the step did not have yet
+        rows_blocked[-1][..., keys:] = True  # keys of later steps
         scales.append(torch.stack([form.scale[at] for form, at in row]))  # type: ignore[union-attr]
         rows_sinks.append([form.sinks for form, _ in row])  # type: ignore[union-attr]
     if len(caps) > 1 or any(not torch.allclose(one, scales[0]) for one in scales):
@@ -75,7 +75,9 @@ def _by_form(attention: "RecordedAttention") -> AttentionRecord | None:
 def _of_heads(
     parts: Sequence[tuple[Tensor | None, int]], shape: tuple[int, int], keys: int, dtype: torch.dtype
 ) -> Tensor:
-    """What forms have for each head, [heads, *shape], or [1, *shape] where that is the same for all; 0 beyond `keys`."""
+    """One tensor of the forms for all heads, [heads, *shape], or [1, *shape] if it is the same for all; 0 beyond
+    `keys`.
+    """
     first = parts[0][0]
     same = all(part is first for part, _ in parts) and (first is None or len(first) == 1)
     device = next((part.device for part, _ in parts if part is not None), None)
@@ -87,13 +89,13 @@ def _of_heads(
 
 
 def _beside(steps: Sequence[Tensor]) -> Tensor:
-    """Rows of several steps one below the other, [heads or 1, n_q, n_k]."""
+    """The rows of several steps concatenated, [heads or 1, n_q, n_k]."""
     heads = max(map(len, steps))
     return torch.cat([one.expand(heads, -1, -1) for one in steps], 1)
 
 
 def _by_weights(attention: "RecordedAttention") -> AttentionRecord | None:
-    """softmax(log w, log(1 - sum w)) = w, where w are shares of 1."""
+    """A form whose softmax gives the weights w: its scores are log w, and its sink is log(1 - sum w)."""
     try:
         v = attention.v
     except TraceError:
@@ -104,7 +106,7 @@ def _by_weights(attention: "RecordedAttention") -> AttentionRecord | None:
         return None
     blocked = (maps == 0).all(0, keepdim=True)
     bias, reason = None, reasons_of(blocked)
-    proved = set(reason.flatten().tolist()) == {0, int(Reason.FUTURE)}  # a weight of 0 alone proves no mask
+    proved = set(reason.flatten().tolist()) == {0, int(Reason.FUTURE)}  # a weight of 0 does not prove a mask
     if proved:
         bias = torch.zeros_like(blocked, dtype=torch.float32).masked_fill(blocked, -torch.inf)
     left = 1 - sums
@@ -118,7 +120,7 @@ def _by_weights(attention: "RecordedAttention") -> AttentionRecord | None:
 
 
 def _shared(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values once where heads in a row share them."""
+    """Keys and values without copies, if consecutive query heads share them."""
     n = len(k)
     for groups in range(1, n):
         if n % groups == 0:
@@ -129,7 +131,7 @@ def _shared(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def app_trace(trace: "RecordedTrace") -> Trace:
-    """The run by the app's names; see `RecordedTrace.as_trace`."""
+    """The run as a `Trace` by the app's names; see `RecordedTrace.as_trace`."""
     names = trace.app_stacks
     records: dict[str, AttentionRecord] = {}
     for site, call in app_sites(trace).items():
@@ -152,7 +154,7 @@ def app_trace(trace: "RecordedTrace") -> Trace:
     residuals: dict[str, Tensor] = {}
     for name in dict.fromkeys(names.values()):
         found = {key: points for key, points in app_points(trace).items() if key.startswith(f"{name}.")}
-        with suppress(TraceError):  # a stream that is no row a token
+        with suppress(TraceError):  # a stream without one row per token
             residuals |= {key: torch.cat([trace.rows(point) for point in points]) for key, points in found.items()}
     tokens = {
         name: tuple(Token(0, text, text) for text in trace.labels(stack))
@@ -164,7 +166,7 @@ def app_trace(trace: "RecordedTrace") -> Trace:
 
 
 def _sharing(record: AttentionRecord, others: Iterable[AttentionRecord]) -> AttentionRecord:
-    """The same call with the mask of an earlier one, where that is the same: it is kept once."""
+    """The attention call with the mask of an earlier one, if the two are equal, so that it is stored once."""
     for other in others:
         both = record.bias is not None and other.bias is not None
         if both and torch.equal(record.bias, other.bias) and torch.equal(record.reason_map, other.reason_map):  # type: ignore[arg-type]
@@ -173,7 +175,7 @@ def _sharing(record: AttentionRecord, others: Iterable[AttentionRecord]) -> Atte
 
 
 def app_sites(trace: "RecordedTrace") -> "dict[str, RecordedAttention]":
-    """The attention calls of one run by the app's names, a layer each in the order in which they ran.
+    """The attention calls of one run by the app's names: one per layer, in the order in which they ran.
 
     Raises:
         TraceError: several runs, none, or more than two stacks that read one another.
@@ -213,7 +215,7 @@ def app_points(trace: "RecordedTrace") -> "dict[str, list[Point]]":
 
 
 def app_ends(trace: "RecordedTrace") -> "dict[str, Point]":
-    """Where each layer's block ends: "decoder.2"; the first step's."""
+    """The point at the end of each layer's block, by the app's names ("decoder.2"); of several steps the first."""
     names, found = trace.app_stacks, dict[str, "Point"]()
     for name in dict.fromkeys(names.values()):
         steps = _steps(trace, [stack for stack, of in names.items() if of == name])
@@ -223,13 +225,13 @@ def app_ends(trace: "RecordedTrace") -> "dict[str, Point]":
 
 
 def _steps(trace: "RecordedTrace", stacks: Sequence[str]) -> "list[list[Point]]":
-    """The points of a stack, a list a forward."""
+    """The points of a stack, one list per forward."""
     points = [point for point in trace.points if point.stack in stacks]
     return [[point for point in points if point.forward == one] for one in dict.fromkeys(p.forward for p in points)]
 
 
 def _ends(trace: "RecordedTrace", name: str, names: Mapping[str, str], steps: "Sequence[Sequence[Point]]") -> list[int]:
-    """Of each layer which point of a forward is the end of its block."""
+    """For each layer the index of the point, among those of a forward, at which its block ends."""
     if not steps or len({len(step) for step in steps}) > 1:
         return []
     ends = [at for at, point in enumerate(steps[0]) if point.block >= 0]

@@ -1,4 +1,4 @@
-"""One attention call as a recorder keeps it: which numbers are queries, keys, values and what the code made of them."""
+"""An attention call as the recorder keeps it: queries, keys, values, and the calls that computed the map."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +12,14 @@ from vizformer.recorder.growing_rows import Part
 
 
 class Layout:
-    """Which dimensions of the product with v are batch and heads, queries, keys, features: read off its labels."""
+    """The roles of the dimensions in map @ v, batch and heads, queries, keys and features, which follow from its
+    labels.
+    """
 
     def __init__(self, p: str, v: str, z: str) -> None:
         self.p, self.v, self.z = p, v, z
         keys = [c for c in p if c in v and c not in z]
-        queries = [c for c in p if c in z and c not in v][-1:]  # of several the first are groups of heads
+        queries = [c for c in p if c in z and c not in v][-1:]  # if there are several, the first are groups of heads
         features = [c for c in v if c in z and c not in p]
         self.whole = len(keys) == 1 == len(queries) == len(features)
         if self.whole:
@@ -42,12 +44,12 @@ class Layout:
 
 @dataclass(eq=False)
 class Operand:
-    """Queries, keys or values of a call: a tensor, and where in it each head of the map finds its own.
+    """Queries, keys or values of an attention call, and the place of each head in the tensor.
 
     Attributes:
-        part: the numbers, in whatever order of dimensions.
-        labels: of its dimensions, a letter each.
-        lead: those of the map's batch and heads, some of which it may lack.
+        part: the numbers, in the order of dimensions that the code uses.
+        labels: one letter for each of its dimensions.
+        lead: the letters of the map's batch and heads; the tensor may lack some of them.
         row, column: the letters of its rows and of its features.
     """
 
@@ -56,20 +58,22 @@ class Operand:
     lead: list[str]
     row: str
     column: str
-    repeat: int = 1  # of the last of its leading dimensions: heads in a row share its numbers
+    repeat: int = 1  # how many consecutive heads share an index of the last leading dimension
 
     @cached_property
     def own(self) -> list[str]:
         return [c for c in self.labels if c not in (self.row, self.column)]
 
     def flat(self) -> Tensor:
-        """[own batch and heads, rows, features]"""
+        """The tensor as [own batch and heads, rows, features]."""
         x = self.part.tensor
         x = x.permute([self.labels.index(c) for c in (*self.own, self.row, self.column)])
         return x.reshape(-1, *x.shape[-2:])
 
     def where(self, shape: tuple[int, ...]) -> Tensor | None:
-        """For each of the map's batch and heads, of this shape, the number of the row of `flat`; None where that is lost."""
+        """The index into `flat` for each of the map's batch and heads, as a tensor of this shape; None if it is not
+        known.
+        """
         sizes = [self.part.tensor.shape[self.labels.index(c)] for c in self.own]
         at = torch.arange(max(1, torch.Size(sizes).numel())).reshape(sizes)
         if self.repeat > 1:
@@ -96,9 +100,9 @@ class Call:
     Attributes:
         site: the name of the module whose code attends.
         call: how many times the site had attended in this forward before.
-        stack, block: the list of repeated blocks that it lies in, and which of them; "" and -1 outside of all.
+        stack, block: the list of repeated blocks that it is in, and the index of its block; "" and -1 if it is in none.
         keys_of: the stack whose tokens are the keys.
-        batch: how many texts, as far as they are known.
+        batch: the number of texts, if it is known.
         kind: "sdpa", "softmax", "exp", "relu" or "sigmoid".
         lead: the shape of the map's batch and heads.
     """
@@ -120,13 +124,15 @@ class Call:
     layout: Layout | None = None
     options: dict[str, Any] = field(default_factory=dict)
     z: Tensor | None = None  # [batch and heads, n_q, d_value]
-    group: "list[Call] | None" = None  # calls whose z are put side by side: the heads of one attention
-    pieces: "list[Call] | None" = None  # calls whose z are put below one another: the queries of one attention
+    group: "list[Call] | None" = None  # calls whose z are concatenated as the heads of one attention
+    pieces: "list[Call] | None" = None  # calls whose z are concatenated as the queries of one attention
     n_q: int = 0
-    set_by_hand: bool = False  # z is what an edit made of it, no product of the map and the values
+    set_by_hand: bool = False  # an edit has set z, so it is no product of the map and the values
 
     def maps(self, dtype: torch.dtype | None = None, at: int | None = None) -> Tensor:
-        """[batch and heads, n_q, n_k], computed by the calls that ran; with `at` of that one of batch and heads alone."""
+        """The attention maps [batch and heads, n_q, n_k], recomputed by the recorded calls; `at` selects one of batch
+        and heads.
+        """
         if self.node is not None:
             assert self.layout is not None
             p = self.layout.of_p(replay(self.node, dtype))
@@ -136,8 +142,9 @@ class Call:
         return torch.softmax(scores if added is None else scores.add_(added), -1)
 
     def scaled(self, dtype: torch.dtype, at: int | None = None) -> tuple[Tensor, Tensor | None]:
-        """Of scaled_dot_product_attention q k^T * scale, [batch and heads, n_q, n_k], and what is added to it, of all alike
-        [1, n_q, n_k]."""
+        """q k^T * scale of scaled_dot_product_attention [batch and heads, n_q, n_k], and the bias that is added to it
+        ([1, n_q, n_k] if it is the same for all).
+        """
         assert self.q is not None
         assert self.k is not None
         where = self.k.where(self.lead)
@@ -149,7 +156,9 @@ class Call:
         return scores, self.added(scores.shape[-2:], dtype, which)
 
     def added(self, shape: torch.Size, dtype: torch.dtype, which: slice = slice(None)) -> Tensor | None:
-        """What scaled_dot_product_attention adds to scores, [batch and heads, n_q, n_k], of all alike [1, n_q, n_k]."""
+        """The mask of scaled_dot_product_attention as a bias [batch and heads, n_q, n_k], or [1, n_q, n_k] if it is the
+        same for all.
+        """
         mask: Tensor | None = self.options.get("attn_mask")
         if self.options.get("is_causal"):
             mask = torch.ones(shape, dtype=torch.bool, device=self.v.part.tensor.device).tril()
@@ -166,7 +175,7 @@ class Call:
         return mask.to(dtype)
 
     def heads(self) -> Tensor:
-        """[batch, heads]: where in what is flat each head of each text lies."""
+        """The index into the flattened batch and heads for each text and head, [batch, heads]."""
         at = torch.arange(max(1, torch.Size(self.lead).numel())).reshape(self.lead)
         if self.batch == 1 or not self.lead:
             return at.reshape(1, -1)

@@ -1,7 +1,8 @@
-"""Which cells of a call's operands go into given cells of its result: what one head and one query need of each tensor.
+"""The cells of a call's operands that given cells of its result depend on: what one head and one query need of each
+tensor.
 
-Cells are an `Index`: of each dimension the positions, in order; their product is what is meant.  Of calls whose way from
-operands to result is not known all cells are taken, so that nothing is left out.
+An `Index` gives the positions along each dimension, in order; the cells are their Cartesian product.  If it is not known
+how a call computes its result, all cells are taken, so that nothing is left out.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ MOVES = VIEWS | {
     "reshape_as", "index_select", "gather", "take_along_dim", "narrow", "double", "cpu", "cuda", "alias", "unfold",
     "broadcast_tensors", "tensor_split", "hsplit", "moveaxis", "dropout", "identity", "cast",
 }  # fmt: skip
-"""Calls that leave every number as it is, and put it elsewhere or store it otherwise."""
+"""Calls that change no number: they only move or copy numbers, or store them in another way."""
 
 _SAME = frozenset(
     {"clone", "contiguous", "to", "type", "float", "half", "bfloat16", "double", "detach", "data", "requires_grad_",
@@ -42,17 +43,17 @@ SUMMED = frozenset(
 _ALONG = frozenset({"softmax", "log_softmax", "cumsum", "cumprod", "normalize", "sort", "argsort"})
 _NORMS = frozenset({"layer_norm", "rms_norm"})
 _ADDED = {"addmm": 0, "baddbmm": 0, "linear": 2}  # which argument is added to the product
-_MOST = 2**24  # cells that are followed one by one
+_MOST = 2**24  # the most cells that are followed one by one
 
 
 @dataclass(eq=False)
 class Value:
-    """A tensor as some call met it.
+    """A tensor in the recorded calls.
 
     Attributes:
-        of_text: whether it is made of the stream, so that it has other numbers for another text.
-        weight: the name of the parameter that it is, or a view of.
-        stream: whether it is the residual stream: what enters the block, or that with something added.
+        of_text: whether it depends on the stream, and so on the text.
+        weight: the name of the parameter that it is, or is a view of.
+        stream: whether it is the residual stream: the block's input, or a sum with it.
         known: its numbers, where they are indices.
     """
 
@@ -74,7 +75,7 @@ def union(a: Index | None, b: Index) -> Index:
 
 
 def taken(x: Tensor, at: Index) -> Tensor:
-    """The cells of a tensor, its dimensions kept."""
+    """The tensor of these cells, with the same number of dimensions."""
     for dim, index in enumerate(at):
         if len(index) != x.shape[dim]:
             narrow = len(index) and int(index[-1]) - int(index[0]) + 1 == len(index)
@@ -87,7 +88,7 @@ def taken(x: Tensor, at: Index) -> Tensor:
 
 
 def aligned(value: Value, out: Index, size: Sequence[int]) -> Index:
-    """The cells of an operand that is broadcast to the result."""
+    """The cells of an operand that broadcasts to the result."""
     skip = len(out) - len(value.shape)
     return tuple(
         np.arange(n) if skip + dim < 0 else np.zeros(1, np.int64) if n == 1 != size[skip + dim] else out[skip + dim]
@@ -96,14 +97,16 @@ def aligned(value: Value, out: Index, size: Sequence[int]) -> Index:
 
 
 def is_sliced(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
-    """Whether the same call on the cells alone gives the result's cells."""
+    """Whether the call, applied to the operands' cells alone, gives the result's cells."""
     if name in SUMMED or name in _ALONG:
         return bool(_dims(name, args, kwargs, 99))
     return name in CELLWISE or name in PRODUCTS or name in _NORMS or name in ("linear", "addmm")
 
 
 def widened(name: str, args: Any, kwargs: Mapping[str, Any], cells: Index, shape: Sequence[int]) -> Index:
-    """The cells of a result with all along which the call goes: a softmax of some of its keys is of all of them."""
+    """The cells of a result, extended along the dimensions over which the call reduces or normalises, such as a
+    softmax's.
+    """
     if name in _ALONG:
         dims = _dims(name, args, kwargs, len(shape)) or range(len(shape))
     elif name in _NORMS:
@@ -121,10 +124,10 @@ def _n_normed(args: Any, kwargs: Mapping[str, Any]) -> int:
 def needed(
     name: str, func: Callable[..., Any], args: Any, kwargs: Any, outs: Sequence[Value], cells: Mapping[int, Index]
 ) -> list[tuple[Value, Index]]:
-    """The cells of each operand.
+    """The cells of each operand that the given cells of the results depend on.
 
     Args:
-        outs: the call's results; cells: by the place in these, the cells that are asked for.
+        outs: the call's results; cells: index of a result -> the cells asked for.
     """
     given = list(values((args, kwargs)))
     if name in MOVES:
@@ -165,7 +168,7 @@ def needed(
 
 
 def _fits(shape: Sequence[int], size: Sequence[int]) -> bool:
-    """Whether a tensor is broadcast to the result, or has its shape."""
+    """Whether a shape equals the result's or broadcasts to it."""
     return len(shape) <= len(size) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(size), strict=False))
 
 
@@ -182,7 +185,7 @@ def values(arguments: Any) -> Iterable[Value]:
 
 
 def with_tensors(arguments: Any, tensor: Callable[[Value], Any]) -> Any:
-    """Arguments with a tensor for each value in them."""
+    """The arguments with each `Value` replaced by a tensor."""
     if isinstance(arguments, Value):
         return tensor(arguments)
     if isinstance(arguments, list | tuple) and not isinstance(arguments, torch.Size):
@@ -196,7 +199,7 @@ def with_tensors(arguments: Any, tensor: Callable[[Value], Any]) -> Any:
 
 
 def _dims(name: str, args: Any, kwargs: Mapping[str, Any], n: int) -> set[int] | None:
-    """The dimensions that a call goes along; None where it goes along all, or that is not said."""
+    """The dimensions that a call works along; None if it works along all of them, or if they are not known."""
     place = 2 if name in ("norm", "vector_norm", "normalize") else 1
     dim = kwargs.get("dim", kwargs.get("axis", args[place] if len(args) > place else None))
     if name == "normalize" and dim is None:
@@ -211,7 +214,7 @@ def _dims(name: str, args: Any, kwargs: Mapping[str, Any], n: int) -> set[int] |
 
 
 def _factors(name: str, args: Any, kwargs: Any, out: Value, cells: Index) -> list[tuple[Value, Index]] | None:
-    """Of a product the rows and columns that meet in the cells, over the whole of what is summed."""
+    """The cells of the factors of a product: the rows and columns of the given cells, whole along the summed dimension."""
     made: list[tuple[Tensor, Value]] = []
 
     def empty(value: Value) -> Tensor:
@@ -246,7 +249,7 @@ def _factors(name: str, args: Any, kwargs: Any, out: Value, cells: Index) -> lis
 def _moved(
     name: str, func: Callable[..., Any], args: Any, kwargs: Any, pick: int, many: bool, cells: Index
 ) -> list[tuple[Value, Index]] | None:
-    """Where the cells of a move's result come from; None where there are too many of them to follow."""
+    """The cells of the operands that a move takes the given cells from; None if there are too many to follow."""
     given = list(values((args, kwargs)))
     if name in _SAME and given and len(given[0].shape) == len(cells):
         return [(given[0], cells)]

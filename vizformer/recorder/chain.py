@@ -1,6 +1,6 @@
-"""From the product of queries and keys to the map: the calls that ran between, which run again when a map is asked for.
+"""The calls from the product of queries and keys to the map, which run again when a map is asked for.
 
-No map is kept.  A `Node` is a tensor on that way: the call that made it, with the nodes before it in the place of their
+No map is kept.  A `Node` is a tensor between the two: the call that made it, with earlier nodes in place of their
 tensors and copies of all others (masks, biases), one copy for all calls that were handed the same tensor.
 """
 
@@ -23,10 +23,10 @@ class Node:
 
     Attributes:
         normal: "softmax", "exp", "relu" or "sigmoid" once one of these ran, None before.
-        sides: of each dimension "q", "k" or "batch"; None where a reshape lost it.
-        product: where this is a product itself, its factors a and b, their labels and those of the result.
-        source: the stacks that its numbers come from, a bit each.
-        stale: whether its numbers were changed by way of another view of them, and were read then.
+        sides: "q", "k" or "batch" for each dimension; None if a reshape lost it.
+        product: if this is a product itself, its factors a and b, their labels and those of the result.
+        source: the stacks that it depends on, as a bit set.
+        stale: whether its numbers were changed through another view, and read after that.
     """
 
     func: Callable[..., Any]
@@ -37,7 +37,7 @@ class Node:
     before: tuple["Node", ...]
     source: int
     normal: str | None = None
-    pick: int | None = None  # which of several outputs
+    pick: int | None = None  # the index among several outputs
     sides: tuple[str, ...] | None = None
     product: "Product | None" = None
     autocast: tuple[str, torch.dtype] | None = None
@@ -56,13 +56,13 @@ class Product:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A copy of a tensor, in the arguments of a node."""
+    """A copied tensor in the arguments of a node."""
 
     tensor: Tensor = field(repr=False)
 
 
 def filled(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Arguments of a node with a tensor for each node, part and copy in them."""
+    """The arguments with each `Node`, `Part` and `Held` replaced by a tensor."""
     if isinstance(value, Node | Part | Held):
         return change(value)
     if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
@@ -76,11 +76,11 @@ def filled(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def replay(node: Node, dtype: torch.dtype | None = None, given: Mapping[Node, Tensor] | None = None) -> Tensor:
-    """The numbers of a node, computed again by the calls that ran.
+    """The tensor of a node, recomputed by the recorded calls.
 
     Args:
-        dtype: in which all of it is computed; None: as it ran.
-        given: numbers of some nodes, in the place of their own.
+        dtype: the dtype of the computation; None: as it ran.
+        given: tensors that replace those of some nodes.
     """
     found: dict[Node, Tensor] = dict(given or {})
 
@@ -114,7 +114,7 @@ def replay(node: Node, dtype: torch.dtype | None = None, given: Mapping[Node, Te
 
 
 def in_order(node: Node, without: Mapping[Node, Tensor] = MappingProxyType({})) -> list[Node]:
-    """The nodes before a node, and itself, each after those that it needs."""
+    """The ancestors of a node and the node itself, each after those that it depends on."""
     done: dict[Node, None] = {}
     todo = [(node, False)]
     while todo:
@@ -129,7 +129,7 @@ def in_order(node: Node, without: Mapping[Node, Tensor] = MappingProxyType({})) 
 
 
 def products(node: Node) -> list[Node]:
-    """The products that a map comes from, nearest first."""
+    """The products that a map depends on, nearest first."""
     found, todo, seen = [], [node], set()
     while todo:
         one = todo.pop(0)
@@ -141,7 +141,7 @@ def products(node: Node) -> list[Node]:
 
 
 def sides_after(name: str, args: Any, before: tuple[Node, ...], out: Tensor) -> tuple[str, ...] | None:
-    """Which dimensions are queries and keys after a call; None where that is lost."""
+    """The role of each dimension after a call; None if it is not known."""
     known = next((one for one in before if one.sides), None)
     if known is None or known.sides is None:
         return None
@@ -165,5 +165,5 @@ def sides_after(name: str, args: Any, before: tuple[Node, ...], out: Tensor) -> 
 
 
 def arguments(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """Arguments of a call as a node keeps them."""
+    """The arguments with each tensor replaced as a node stores it."""
     return changed(value, change)

@@ -1,10 +1,10 @@
-"""Whether a recording of a model is all there is to say: three checks, each by running the model.
+"""Checks that a recording has all the attention of a model: three checks, each of which runs the model.
 
 exact      z, computed again from what was recorded, is the model's z at every site
 whole      with all z set to 0, no token's row changes another's between the first block's input and the last one's end
 tokenwise  with all z set to 0, a row that is changed changes q, k and v in its own row alone
 
-A model may do something else with a longer text: `checking` runs them at several lengths, one beyond its longest window.
+A model may treat longer texts differently: `checking` runs the checks at several lengths, one beyond its longest window.
 """
 
 import re
@@ -24,32 +24,34 @@ from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
 
 _SAME = 1e-5
-"""By what a row may differ where it is the same, as a part of the largest number: experts take other rows together."""
+"""The tolerance for equal rows, as a share of the largest number; in mixtures of experts a changed row affects others."""
 
 SHORT, LONGER, MOST = 7, 8, 512
-"""Tokens: of the short text, of the long one beyond the longest window, and the most that are tried."""
+"""Numbers of tokens: of the short text, of the part of the long one beyond the longest window, and the most that are
+tried.
+"""
 
 _WINDOW = re.compile(r".*window.*|.*chunk.*|local_(attention|radius).*")
 _NO_WINDOW = re.compile(r"max_.*|.*(layers|feed_forward|lm_head).*")
 _HARMLESS = ("unsure", "softmax", "tensor")
-"""What was not followed, and is known to mix no tokens where nothing mixes them with all z at 0."""
+"""Kinds of calls that the recorder could not follow and that mix no tokens if nothing does with all z at 0."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What came out.
+    """The result of the checks.
 
     Attributes:
-        errors: of each site how far z, computed again, is from the model's, as a part of its largest number.
-        inexact: the sites where that is more than the precision leaves.
-        mixing: the modules that mix tokens although all z are 0; None where no repeated blocks were found, so that nothing
-            was tried.
-        moved: the sites whose q, k or v hold other rows than their own; None likewise.
-        unmatched: the sites whose q, k or v are no row a token of their blocks, so that this was not tried.
-        escaped: what the recorder could not follow, less what is proved to mix no tokens.
-        lengths: of how many tokens the texts were.
-        window: the longest window that no text was longer than; None where all were tried.
-        outside: the sites that lie in no repeated block, where others do: what mixes tokens beside them was not tried.
+        errors: for each site the difference between z, recomputed, and the model's, as a share of its largest number.
+        inexact: the sites at which it exceeds the tolerance of the model's precision.
+        mixing: the modules that mix tokens although all z are 0; None if no repeated blocks were found, so that nothing
+            was checked.
+        moved: the sites at which q, k or v of a token depend on other tokens; None likewise.
+        unmatched: the sites whose q, k or v do not have one row per token, so that this was not checked.
+        escaped: the calls that the recorder could not follow, without those proved to mix no tokens.
+        lengths: the numbers of tokens of the texts.
+        window: the longest window that no text exceeded; None if all windows were exceeded.
+        outside: the sites in no repeated block, if others are in one: other mixing beside them was not checked.
     """
 
     errors: Mapping[str, float]
@@ -64,7 +66,7 @@ class Checked:
 
     @property
     def exact(self) -> bool:
-        """Whether there is attention, and all of it was computed again."""
+        """Whether there is attention, and all of it was recomputed exactly."""
         return bool(self.errors) and not self.inexact
 
     @property
@@ -77,7 +79,7 @@ class Checked:
 
     @property
     def said(self) -> tuple[Message, ...]:
-        """What does not hold, in words; empty where all three do."""
+        """Sentences about what does not hold; empty if all three checks pass."""
         found = [] if self.errors else [N_("no attention was recorded")]
         found += self.escaped
         if self.inexact:
@@ -123,7 +125,7 @@ class Checked:
 
 
 def check(model: nn.Module, *args: Any, **kwargs: Any) -> Checked:
-    """Runs `model(*args, **kwargs)` several times, without gradients, and compares the runs.
+    """The checks of `model(*args, **kwargs)`, which runs several times without gradients.
 
     Raises:
         TraceError: what `vizformer.recorder.record` raises.
@@ -138,12 +140,12 @@ def check_lengths(
     *,
     heard: Callable[[float], None] | None = None,
 ) -> Checked:
-    """The same on texts of several lengths.
+    """The checks on texts of several lengths.
 
     Args:
-        run: runs the model once with a text of so many tokens; always the same text of a length.
+        run: runs the model on a text of so many tokens; the same text every time.
         lengths: default those of `lengths_of`.
-        heard: called after every run of the model with which part of all is done; what it raises ends the checks.
+        heard: called after every run of the model with the share that is done; an error that it raises ends the checks.
 
     Raises:
         TraceError: as `check`.
@@ -154,7 +156,7 @@ def check_lengths(
 def checking(
     model: nn.Module, run: Callable[[int], object], lengths: Sequence[int] | None = None
 ) -> Generator[float, None, Checked]:
-    """`check_lengths` run by run: after each it yields which part of all is done, and may be left off there."""
+    """`check_lengths` as a generator: after each run it yields the share that is done, and may be stopped there."""
     lengths = tuple(lengths_of(model) if lengths is None else lengths)
     found = _Found()
     for number, n in enumerate(lengths):
@@ -170,7 +172,7 @@ def checking(
 
 
 def windows(model: nn.Module) -> tuple[int, ...]:
-    """The lengths of windows and of chunks that the modules and their configs name, ascending."""
+    """The lengths of windows and chunks that the modules and their configs name, ascending."""
     found = set()
     for module in model.modules():
         config = getattr(module, "config", None)
@@ -183,7 +185,7 @@ def windows(model: nn.Module) -> tuple[int, ...]:
 
 
 def lengths_of(model: nn.Module, most: int = MOST) -> tuple[int, ...]:
-    """A short text, and one that is longer than the longest window, if that is of at most `most` tokens."""
+    """The length of a short text, and of one longer than the longest window, if that has at most `most` tokens."""
     reached = [one + LONGER for one in windows(model) if one + LONGER <= most]
     return tuple(dict.fromkeys((min(SHORT, most), min(most, max([3 * SHORT, *reached])))))
 
@@ -199,7 +201,7 @@ def _driven(steps: Generator[float, None, Checked], heard: Callable[[float], Non
 
 
 class _Found:
-    """What several texts showed."""
+    """The results of the checks, collected over several texts."""
 
     def __init__(self) -> None:
         self.errors: dict[str, float] = {}
@@ -223,7 +225,7 @@ class _Found:
         return Checked(self.errors, inexact, mixing, moved, tuple(escaped), lengths, window, outside, unmatched)
 
     def tried(self, model: nn.Module, run: Callable[[], object]) -> Generator[float, None, Checked]:
-        """The checks with one text."""
+        """Runs the checks on one text."""
         trace = _run(model, run, (), escaped=self.escaped)
         self.outside |= dict.fromkeys(one.site for one in trace.attention if not one.stack)
         for one in trace.attention:
@@ -252,7 +254,7 @@ class _Found:
                 edit = StreamEdit(stack, lambda x, dim=dim, row=row: _turned(x, dim, row), 0)  # type: ignore[misc]
                 other = _run(model, run, (silent, edit))
                 if [len(base.points), len(base.calls)] != [len(other.points), len(other.calls)]:
-                    self.mixing[stack] = None  # what runs depends on the numbers
+                    self.mixing[stack] = None  # which modules run depends on the numbers
                     continue
                 if not all(
                     _same_elsewhere(a.x, b.x, dim, row if a.stack in kin else None)
@@ -282,7 +284,7 @@ class _Found:
 
 
 def _kin(trace: RecordedTrace, stack: str) -> frozenset[str]:
-    """The lists of blocks between which a stream goes to and fro: their rows are the same tokens."""
+    """The lists of blocks that a stream alternates between: their rows are the same tokens."""
     names = [point.stack for point in trace.points]
     first, last = names.index(stack), len(names) - 1 - names[::-1].index(stack)
     among = set(names[first : last + 1])
@@ -312,7 +314,7 @@ def _run(
 
 
 def _tokens_of(trace: RecordedTrace, stack: str, x: Tensor) -> tuple[int, int]:
-    """The dimension of the stream that its tokens have, and how many they are."""
+    """The dimension of the tokens in a stream, and their number."""
     call = next((call for call in trace.calls if call.stack == stack), None)
     n, batch = (call.n_q, call.batch) if call else (None, 1)
     if x.dim() == 2:
@@ -331,7 +333,7 @@ def _turned(x: Tensor, dim: int, row: int) -> Tensor:
 
 
 def _same_elsewhere(a: Tensor, b: Tensor, dim: int, row: int | None) -> bool:
-    """Whether two tensors are the same but in one row."""
+    """Whether two tensors are equal outside one row."""
     if a.shape != b.shape:
         return False
     if row is not None and a.dim() > dim and row < a.shape[dim]:
@@ -344,20 +346,20 @@ def _same_elsewhere(a: Tensor, b: Tensor, dim: int, row: int | None) -> bool:
 
 
 def _is_later(trace: RecordedTrace, call: Call) -> bool:
-    """Whether its blocks had run before in the same forward, as in one that writes a text with a cache."""
+    """Whether the blocks of a call had run before in the same forward, such as one that generates with a cache."""
     passes = sum((one.name, one.forward) == (call.stack, call.forward) for one in trace.points)
     calls = sum((one.site, one.forward) == (call.site, call.forward) for one in trace.calls)
     return passes > 1 and call.call >= calls // passes
 
 
 def _n_changed(a: Tensor, b: Tensor) -> int:
-    """How many rows [h, rows, d] of two tensors differ."""
+    """The number of rows of two tensors [h, rows, d] that differ."""
     bound = _SAME * max(1.0, float(a.abs().max()))
     return int(((a - b).abs() > bound).any(-1).any(0).sum()) if a.shape == b.shape else a.shape[1]
 
 
 def _mixers(model: nn.Module, run: Callable[[], object], one: Any, two: Any, dim: int, row: int, n: int) -> list[str]:
-    """The innermost modules whose inputs differ in a row alone, and whose outputs differ in others."""
+    """The innermost modules whose inputs differ in one row only, and whose outputs differ in others."""
 
     def collect(edits: Any) -> list[tuple[str, list[Tensor], list[Tensor]]]:
         found: list[tuple[str, list[Tensor], list[Tensor]]] = []

@@ -1,4 +1,4 @@
-"""What is set by hand while a model runs: z or the map of a head, or the stream at the end of a block."""
+"""Edits of a model while it runs: z or the map of a head, or the stream at the end of a block."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Value = Tensor | float | Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class HeadEdit:
-    """Sets z, or the map, of heads at a site; of every batch item.
+    """Sets z or the map of heads at a site, for every text of the batch.
 
     Attributes:
         site: the name of the module whose code attends, as `trace.sites` has it (of heads that are modules of their own
@@ -22,8 +22,8 @@ class HeadEdit:
         heads: counted from 0; None: all.
         z: [n_q, d_value], a number, or a function of each head's own z; None: as the model has it.
         pattern: [n_q, n_k], a number, or a function of each head's own map; None: as the model has it.
-        change: a function of the call, of a text's number in the batch and of the z of all heads in it
-            [n_heads, n_q, d_value], that hands back what takes their place; None: as the model has it.
+        change: a function of the call, of the index of a text in the batch and of the z of all its heads
+            [n_heads, n_q, d_value], that returns the new z; None: as the model has it.
         call: which call of the site in a forward, counted from 0; None: all.
     """
 
@@ -37,11 +37,11 @@ class HeadEdit:
 
 @dataclass(frozen=True)
 class StreamEdit:
-    """Sets what a block hands on.
+    """Sets the output of a block.
 
     Attributes:
         block: the name of a repeated block ("transformer.h.3"), or of the list of them, for what enters the first.
-        value: a tensor of the shape of the stream, or what broadcasts to it, or a function of the stream
+        value: a tensor that broadcasts to the stream, or a function of the stream
             [batch, n, d_model] (in the order of dimensions that the model has).
         call: which run of the block in a forward, counted from 0; None: all.
     """
@@ -52,7 +52,7 @@ class StreamEdit:
 
 
 def applied(value: Value, x: Tensor) -> Tensor:
-    """The numbers that an edit has for x, of its shape."""
+    """The new value of x, expanded to its shape."""
     if callable(value) and not isinstance(value, Tensor):
         value = value(x)
     given = value.to(x) if isinstance(value, Tensor) else x.new_tensor(value)

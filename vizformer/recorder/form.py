@@ -1,4 +1,4 @@
-"""What becomes of q k^T before it is a map, found by trying numbers and proved by the map that comes out.
+"""The formula of an attention map, found by trying numbers and proved by the map that the model computes.
 
     weights = softmax(cap(scale * q k^T) + added, -inf where blocked [, sink])
 
@@ -15,21 +15,21 @@ from vizformer.recorder.calls import Call
 from vizformer.recorder.chain import Node, in_order, replay
 
 _BLOCKS = -1e4
-"""What is added to a score to block it is at most this."""
+"""An added number of at most this much blocks a score."""
 
 _SMALL, _HUGE = 1e-3, 1e8
-_SAME, _SAME_SINGLE = 1e-5, 5e-5  # by so much weights may differ, in float64 and in float32
-_FEW = 4_000_000  # weights of a call that are compared in float64
-_ROWS = 48  # queries of which scale and cap are read off
+_SAME, _SAME_SINGLE = 1e-5, 5e-5  # the tolerance of weights in float64 and in float32
+_FEW = 4_000_000  # the most weights of a call that are compared in float64
+_ROWS = 48  # the number of queries from which scale and cap are found
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """Of one call; all in float64.
+    """The formula of one attention call, in float64.
 
     Attributes:
-        scale: [batch and heads], or one number for all.
-        cap: None where scores are not bent.
+        scale: the factor of q k^T, [batch and heads], or one number for all.
+        cap: the soft cap of the scores; None: there is none.
         added: what is added to the scores, [batch and heads or 1, n_q, n_k], or None.
         blocked: bool, [batch and heads or 1, n_q, n_k], or None.
         sinks: the score of one more column, [batch and heads], or None.
@@ -42,14 +42,14 @@ class Form:
     sinks: Tensor | None
 
     def scores(self, product: Tensor, at: slice = slice(None)) -> Tensor:
-        """q k^T [batch and heads, n_q, n_k], as the softmax sees it, before the mask."""
+        """cap(scale * q k^T) + added, [batch and heads, n_q, n_k]: the scores before the mask."""
         scores = product * self.scale[at, None, None].to(product.device)
         if self.cap is not None:
             scores = self.cap * torch.tanh(scores / self.cap)
         return scores if self.added is None else scores + _of(self.added, at).to(product.device)
 
     def single(self) -> "Form":
-        """The same in float32."""
+        """This form in float32."""
         numbers = (None if x is None else x.float() for x in (self.scale, self.added, self.sinks))
         scale, added, sinks = numbers
         assert scale is not None
@@ -70,7 +70,7 @@ def _of(x: Tensor, at: slice) -> Tensor:
 
 
 def products_of(call: Call, dtype: torch.dtype = torch.float64) -> Tensor | None:
-    """q k^T of a call [batch and heads, n_q, n_k]; None where it is not known which rows meet."""
+    """q k^T of a call, [batch and heads, n_q, n_k]; None if it is not known which rows belong together."""
     if call.q is None or call.k is None:
         return None
     found = [(one.flat().to(dtype), one.where(call.lead)) for one in (call.q, call.k)]
@@ -81,7 +81,7 @@ def products_of(call: Call, dtype: torch.dtype = torch.float64) -> Tensor | None
 
 
 def row_of(form: Form, call: Call, at: int, query: int) -> Tensor | None:
-    """The weights [n_k] of one query of one of batch and heads; None where it is not known which rows meet."""
+    """The weights [n_k] of one query of one of batch and heads; None if it is not known which rows belong together."""
     if call.q is None or call.k is None:
         return None
     found = [(one.flat(), one.where(call.lead)) for one in (call.q, call.k)]
@@ -99,14 +99,14 @@ def row_of(form: Form, call: Call, at: int, query: int) -> Tensor | None:
 
 
 def form_of(call: Call) -> Form | None:
-    """The form of a call; None where what it computes is none, or where that is not proved."""
+    """The form of a call; None if it has none, or if the form is not proved."""
     if call.node is None:
         return None if call.q is None or call.k is None else _of_sdpa(call)
     product = products_of(call)
     found = None if product is None else _of_chain(call, product)
     if found is None or product is None:
         return None
-    # in float32 where float64 takes seconds: of weights up to 1 it leaves some 1e-6 of a softmax over scores up to 20
+    # in float32 where float64 takes seconds: its error in a softmax over scores up to 20 is about 1e-6
     few = product.numel() <= _FEW
     weights = call.maps(torch.float64 if few else torch.float32).nan_to_num_(0.0)
     if weights.shape != product.shape:
@@ -116,8 +116,9 @@ def form_of(call: Call) -> Form | None:
 
 
 def _of_sdpa(call: Call) -> Form | None:
-    """Proved by the documentation of the call, whose formula it is; None where keys of a row are all blocked by a finite
-    number, beside which its scores are lost: its weights are alike, in the model's precision alone."""
+    """The form of a fused call, which its documentation proves. None if all keys of a row are blocked by a finite
+    number: beside it the scores are lost in the model's precision, so that the weights are equal.
+    """
     assert call.q is not None
     shape = torch.Size((call.n_q, call.v.part.n))
     scale = call.options.get("scale")
@@ -152,7 +153,7 @@ def _of_chain(call: Call, product: Tensor) -> Form | None:
         return None
     (zero, sinks), (small, _), (huge, _) = parts  # type: ignore[misc]
     if sinks is not None:
-        shift = sinks - sinks[:, :1]  # what was taken off each row, as its largest score
+        shift = sinks - sinks[:, :1]  # what was subtracted from each row, such as its largest score
         zero, small, huge, sinks = zero - shift, small - shift[:, some], huge - shift[:, some], sinks[:, 0, 0]
     rows = zero[:, some]
     open_ = rows > _BLOCKS
@@ -166,7 +167,7 @@ def _of_chain(call: Call, product: Tensor) -> Form | None:
 
 
 def _added(best: Node, product: Tensor) -> Tensor:
-    """What a product's call makes of the product itself: baddbmm adds something to it."""
+    """The result of a product's call, given the product alone: baddbmm adds a tensor to it."""
     if best.name != "baddbmm":
         return product
     added = best.kwargs.get("input", best.args[0] if best.args else None)
@@ -176,7 +177,7 @@ def _added(best: Node, product: Tensor) -> Tensor:
 
 
 def _placed(call: Call, scores: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor | None] | None:
-    """Scores as [batch and heads, n_q, n_k], and a column behind them."""
+    """Scores as [batch and heads, n_q, n_k], and the column that follows them, if there is one."""
     assert call.layout is not None
     n_k = shape[-1]
     if scores.dim() == len(call.layout.p):
@@ -190,7 +191,7 @@ def _placed(call: Call, scores: Tensor, shape: torch.Size) -> tuple[Tensor, Tens
 
 
 def _split(added: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """What is added, and what is blocked, each once where all heads have the same."""
+    """The added numbers and the blocked cells, each with one entry if it is the same for all heads."""
     if added is None:
         return None, None
     blocked = added <= _BLOCKS

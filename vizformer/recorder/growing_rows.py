@@ -1,4 +1,4 @@
-"""What a recording keeps of keys and values: with a cache the rows that a step added, not the whole again."""
+"""Storage for keys and values. With a cache, a recording stores only the rows that a step added."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from vizformer.recorder.torch_calls import copied
 
 
 class Rows:
-    """Rows along one dimension that grow: of what begins with the rows that are there, only the others are copied."""
+    """Rows that grow along one dimension: if a tensor begins with the stored rows, only its further rows are copied."""
 
     def __init__(self, x: Tensor, dim: int) -> None:
         self.dim, self.n = dim, x.shape[dim]
@@ -19,7 +19,7 @@ class Rows:
         return self._room.narrow(self.dim, 0, n)
 
     def continues(self, x: Tensor) -> bool:
-        """Whether x begins with these rows, number for number."""
+        """Whether x begins with exactly these rows."""
         size = list(self._room.shape)
         size[self.dim] = x.shape[self.dim]
         same = list(x.shape) == size and x.dtype == self._room.dtype and x.device == self._room.device
@@ -46,7 +46,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The first n of some rows; `added`: how many of them came with this run."""
+    """The first n of some rows; `added` is the number of those that this run added."""
 
     rows: Rows
     n: int

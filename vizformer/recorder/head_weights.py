@@ -1,10 +1,10 @@
-"""The matrices of heads, found by what the code does with rows and named by no parameter.
+"""The weight matrices of the heads, found by applying the code to unit rows, without any name of a parameter.
 
     q_i = x_i W_Q + b_Q      k_j = x_j W_K + b_K      v_j = x_j W_V + b_V      sum_h z_h W_O,h = what the attention adds
 
 The calls between what a product with weights reads (x) and q, k or v run again on unit rows, and so do those between z and
-the stream.  Each line is tried with the rows that the model had; a matrix that does not give them (positions turn queries
-and keys, a norm stands between) is none.
+the stream.  Each equation is checked on the model's own rows; a matrix that does not give them (because positions turn
+queries and keys, or a norm stands between) is not returned.
 """
 
 from dataclasses import replace
@@ -25,13 +25,13 @@ from vizformer.recorder.torch_calls import OPENED, PRODUCTS, SILENT, name_of, te
 if TYPE_CHECKING:
     from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 
-PROVED = 1e-5  # of the largest number of what is made, in float32
+PROVED = 1e-5  # the tolerance, as a share of the largest number of the result, in float32
 _WEIGHED = PRODUCTS | {"linear", "addmm", "conv1d"}
-_READ_AT_ONCE = 8  # tensors that products with weights read lately, from which rows are followed
+_READ_AT_ONCE = 8  # the latest inputs of products with weights, which are followed to q, k and v
 
 
 class WeightsRecorder(WritesRecorder):
-    """Keeps also the calls from what products with weights read to queries, keys and values."""
+    """A recorder that also keeps the calls from the inputs of products with weights to queries, keys and values."""
 
     def __init__(self, model: nn.Module, edits: Any = (), batch: int | None = None) -> None:
         super().__init__(model, edits, batch)
@@ -88,7 +88,7 @@ class WeightsRecorder(WritesRecorder):
 
 
 def weights_of(trace: "RecordedTrace", recorder: WeightsRecorder, attention: "RecordedAttention") -> HeadWeights:
-    """The matrices of a site's heads, of a run that `recorder` heard."""
+    """The matrices of a site's heads, from a run that `recorder` recorded."""
     alone = len(attention.steps) == 1 == len(attention.steps[0])
     call = attention.steps[0][0]
     found = recorder.read.get((call.forward, call.site, call.call), {}) if alone else {}
@@ -108,7 +108,7 @@ def _projection(
     wanted = where.reshape(-1)[[at for _, at in attention._where]]
 
     def made_of(given: Tensor) -> Tensor | None:
-        """[n_heads, n, d_out]"""
+        """The operand of each head for these input rows, [n_heads, n, d_out]."""
         out = tail.replay(given, 0)
         if out is None or out.shape != operand.part.tensor.shape:
             return None

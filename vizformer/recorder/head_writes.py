@@ -1,8 +1,8 @@
-"""What each head writes into the stream: the calls between z and the sum, run again with the z of one head alone.
+"""The contribution of each head to the stream: the calls between z and the sum, run again with the z of one head alone.
 
-    o_h = out(z with that of other heads 0) - out(0)        sum_h o_h + out(0) = what the attention brings
+    o_h = out(z with that of other heads 0) - out(0)        sum_h o_h + out(0) = the attention's output
 
-The last line is tried; where it does not hold (a norm stands between), no head has a share of its own.
+The last equation is checked; if it does not hold (a norm stands between), the heads have no contributions of their own.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class WritesRecorder(Recorder):
-    """Keeps the calls behind each z, up to the sum with something that is not made of it."""
+    """A recorder that also keeps the calls after each z, up to its sum with a tensor that does not depend on z."""
 
     def __init__(self, model: nn.Module, edits: Any = (), batch: int | None = None) -> None:
         super().__init__(model, edits, batch)
@@ -34,8 +34,8 @@ class WritesRecorder(Recorder):
         self._ends: dict[int, Tensor] = {}
         self._made: list[Any] = []
         self._stream: Any = WeakIdKeyDictionary()
-        self._first = 0  # of `behind` in the block that runs
-        self._kept: set[int] = set()  # whose block hands on the stream with nothing but sums in it
+        self._first = 0  # the first entry of `behind` in the running block
+        self._kept: set[int] = set()  # the entries of `behind` whose block only adds to the stream
 
     def entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         given = super().entered(module, args, kwargs)
@@ -90,7 +90,7 @@ class WritesRecorder(Recorder):
         return out
 
     def brought(self, call: Call) -> tuple[Tail, tuple[int, ...], Tensor] | None:
-        """The calls behind the z of a call, z's shape, and what they give."""
+        """The calls after the z of a call, the shape of z, and their result."""
         for number, (own, tail, shape) in enumerate(self.behind):
             same = (own.forward, own.site, own.call) == (call.forward, call.site, call.call)
             if same and number in self._ends and number in self._kept:
@@ -102,7 +102,7 @@ R = TypeVar("R", bound=WritesRecorder)
 
 
 def heard_again(trace: "RecordedTrace", kind: type[R]) -> R:
-    """The run of a trace once more.
+    """Runs the model of a trace again, with a recorder of this kind.
 
     Raises:
         TraceError: the trace cannot run its model again.
@@ -118,7 +118,7 @@ def heard_again(trace: "RecordedTrace", kind: type[R]) -> R:
 
 
 class Out:
-    """The calls between the z of an attention call and the sum, as a map of rows that are given for some heads."""
+    """The calls from the z of an attention call to the sum, as a function of the z of some heads."""
 
     def __init__(self, trace: "RecordedTrace", recorder: WritesRecorder, attention: "RecordedAttention") -> None:
         self._trace, self._attention = trace, attention
@@ -128,7 +128,7 @@ class Out:
         self._nothing = self._out({})
 
     def _out(self, rows: Mapping[int, Tensor]) -> Tensor | None:
-        """[n_q, d_model]: what z with these rows [n_q, d_value] of some heads becomes, with 0 in all others."""
+        """The attention's output [n_q, d_model] if some heads have these z [n_q, d_value] and all others 0."""
         if self._found is None or self.call.z is None:
             return None
         tail, shape, _ = self._found
@@ -141,12 +141,12 @@ class Out:
         return None if made is None else self._trace.rows_like(made, self.call)
 
     def brings(self, head: int, rows: Tensor) -> Tensor | None:
-        """[n_q, d_model]: the same of one head, without what is there for no rows at all."""
+        """The contribution o_h = out(z_h) - out(0) of one head with z = `rows`, [n_q, d_model]."""
         made = self._out({head: rows})
         return None if made is None or self._nothing is None else made - self._nothing
 
     def is_all(self, writes: Tensor, bound: float | None = None) -> bool:
-        """Whether what the heads bring [heads, n, d_model] sums to what the attention adds."""
+        """Whether the contributions of the heads [heads, n, d_model] and out(0) sum to the attention's output."""
         if self._found is None or self._nothing is None:
             return False
         every = self._trace.rows_like(self._found[2], self.call)
@@ -154,13 +154,13 @@ class Out:
 
 
 def same(one: Tensor, other: Tensor, bound: float | None = None) -> bool:
-    """Whether two differ by a part of the largest number that the precision of the model leaves, or by `bound`."""
+    """Whether two tensors are equal within the model's precision, or within `bound`, as a share of the largest number."""
     limit = (EXACT.get(other.dtype, 1e-4) if bound is None else bound) * max(1e-3, float(other.abs().max()))
     return float((one - other).abs().max()) <= limit
 
 
 def writes_of_heads(out: Out, attention: "RecordedAttention") -> Tensor | None:
-    """[heads, n, d_model]: what each head brings; None where heads are separate modules, or do not sum to the whole."""
+    """The contribution of each head, [heads, n, d_model]; None if heads are separate modules, or if it is not proved."""
     parts = [out.brings(head, attention.z(head)) for head in range(attention.n_heads)]
     found = [one for one in parts if one is not None]
     writes = torch.stack(found) if len(found) == len(parts) else None
@@ -168,10 +168,10 @@ def writes_of_heads(out: Out, attention: "RecordedAttention") -> Tensor | None:
 
 
 def writes_of_keys(out: Out, attention: "RecordedAttention", head: int, query: int) -> Tensor | None:
-    """[n_k, d_model]: what a head brings to the row of a query from each key, a_j v_j through the same calls.
+    """The contribution of each key of one head to the row of a query, [n_k, d_model]: a_j v_j through the same calls.
 
-    The rows of as many keys as there are queries go through them at once, each in the row of another query; None where they
-    do not sum to what the head brings to this one.
+    As many keys as there are queries go through the calls at once, each in the row of another query; None if they
+    do not sum to the head's contribution.
     """
     rows = (attention.pattern(head)[query][:, None] * attention.v[head]).to(attention.z(head))
     parts = []

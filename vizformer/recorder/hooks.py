@@ -1,4 +1,4 @@
-"""Which recorder hears of a module: the one of the thread that runs it, and none where that thread records nothing.
+"""Hooks on modules, which call the recorder of the thread that runs the module, if there is one.
 
 Hooks are set on a model's modules once and stay.  What records lies in a variable of the thread, so that another thread
 that runs the same model meanwhile computes what it would compute alone.  They stay also because of what they cost: with
@@ -42,7 +42,7 @@ def leaving(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], ou
 
 
 def listen(modules: list[nn.Module]) -> None:
-    """Sets the hooks on modules that have none yet."""
+    """Sets the hooks on modules that have none."""
     with _lock:
         for module in modules:
             if entering not in module._forward_pre_hooks.values():
@@ -51,9 +51,9 @@ def listen(modules: list[nn.Module]) -> None:
 
 
 def forget(model: nn.Module) -> None:
-    """Takes the hooks off a model that is recorded no more; no thread may be running it.
+    """Removes the hooks from a model that is no longer recorded; no thread may be running it.
 
-    `nn.TransformerEncoder` takes its fused path again then. The next recording sets them anew.
+    `nn.TransformerEncoder` then takes its fused path again. The next recording sets new hooks.
     """
     with _lock:
         for module in model.modules():

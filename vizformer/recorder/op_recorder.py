@@ -1,7 +1,7 @@
-"""A run of a model in which the calls of one block are noted: first which they are, then their numbers, as far as asked for.
+"""A recorder of the calls in one block: a first run notes which they are, a second run keeps the numbers that are needed.
 
-Of the first run nothing but names, shapes and what goes where is kept.  What a head and a query need of each tensor is then
-known (`cells`), and a second run keeps these numbers alone, and computes each call again from them in float64.
+The first run keeps only names, shapes and which call reads which result: from these follows what a head and a query need
+of each tensor (`cells`).  The second run keeps these numbers alone and recomputes each call from them in float64.
 """
 
 import sys
@@ -33,7 +33,7 @@ from vizformer.recorder.torch_calls import (
 )
 
 PRECISE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
-"""By what a number may differ from the one in float64, as a part of the terms that it is made of, of 1 at least."""
+"""The tolerance of a recomputed number, as a share of the terms that it is computed from, of at least 1."""
 
 _MADE = frozenset(
     {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_full",
@@ -65,22 +65,22 @@ class Op:
 
 @dataclass(eq=False)
 class Span:
-    """The calls of one run of a block."""
+    """The calls in one run of a block."""
 
     name: str
-    number: int  # which run of the block it is
+    number: int  # the index of this run of the block
     forward: int
     ops: list[Op] = field(default_factory=list)
-    entries: list[Value] = field(default_factory=list)  # what came from outside
-    end: Value | None = None  # what the block hands on
+    entries: list[Value] = field(default_factory=list)  # the tensors that came from outside the block
+    end: Value | None = None  # the output of the block
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """What was computed, and again in float64; `cells` are those of the whole tensor, of the shape `shape`.
+    """The kept cells of a tensor: their positions in the whole tensor of shape `shape`, and their values.
 
     Attributes:
-        x: None where they are too many to keep.
+        x: the values; None if they are too many to keep.
     """
 
     shape: tuple[int, ...]
@@ -90,14 +90,14 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Proved:
-    """What the second run says of a call.
+    """The second run's result for one call.
 
     Attributes:
-        operands: of each tensor among the arguments, in order, its numbers.
-        result: of its result.
-        error: by what the result differs from the same call in float64; None where that cannot be computed.
-        reason: why it cannot.
-        holds: whether that is within what the model's precision leaves (`PRECISE`).
+        operands: the numbers of each tensor among the arguments, in order.
+        result: the numbers of its result.
+        error: the difference between the result and the same call in float64; None if that cannot be computed.
+        reason: why it cannot be computed.
+        holds: whether the error is within the tolerance of the model's precision (`PRECISE`).
     """
 
     operands: tuple[Numbers, ...]
@@ -110,7 +110,7 @@ class Proved:
 
 
 class OpRecorder(Recorder):
-    """Notes the calls within one module; with a plan it keeps the numbers of those that the plan names."""
+    """A recorder that notes the calls within one module; with a plan it keeps the numbers that the plan names."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class OpRecorder(Recorder):
         return out
 
     def _value(self, x: Tensor) -> Value:
-        """The value of a tensor; of one from outside a new one."""
+        """The value of a tensor; a new one if the tensor comes from outside the block."""
         found: Value | None = self._values.get(x)
         if found is None:
             base = x._base if not x.is_inference() else None
@@ -226,7 +226,7 @@ class OpRecorder(Recorder):
         weight = read[0].weight if read and op.name in VIEWS and all(one.weight for one in read) else ""
         known = x.detach() if not x.is_floating_point() and x.numel() <= _KNOWN else None
         made = Value(tuple(x.shape), x.dtype, op.number, of_text, weight, known=known)
-        if op.name in ("add", "radd") or op.is_move:  # moves of the stream are the stream
+        if op.name in ("add", "radd") or op.is_move:  # a moved stream is still the stream
             of = [one for one in read if one.of_text]
             made.stream = (
                 any(one.stream and one.shape == made.shape for one in of)
@@ -250,7 +250,7 @@ class OpRecorder(Recorder):
     def _cut(
         self, name: str, func: Any, args: Any, kwargs: Any, asked: list[tuple[Value, Index]], given: list[Tensor]
     ) -> tuple[Any, Any, list[tuple[Tensor, Index]], bool]:
-        """Arguments in float64 as the call is computed again, and of each tensor its cells as they are."""
+        """The arguments in float64 for recomputing the call, and the needed cells of each tensor unchanged."""
         sliced = is_sliced(name, args, kwargs) and func is not SDPA
         whole = sum(x.numel() for x in given) <= _WIDE
         cells = [at for _, at in asked]
@@ -284,7 +284,7 @@ class OpRecorder(Recorder):
         return Proved(operands, self._kept(result, at, tuple(made.shape)), error, holds, reason, where, op.closes)
 
     def _kept(self, x: Tensor, at: Index, shape: tuple[int, ...]) -> Numbers:
-        """Numbers, where there is room for them."""
+        """The numbers, if there is room for them."""
         size = x.numel() * x.element_size()
         if size > min(self.room, self.most):
             return Numbers(shape, at, None)
@@ -304,7 +304,7 @@ def _values(op: Op) -> list[Value]:
 
 
 def _again(op: Op, args: Any, kwargs: Any, pick: int) -> tuple[Tensor, Tensor]:
-    """The result of a call in float64, and the size of the terms that it is made of."""
+    """The result of a call in float64, and the size of the terms that it is computed from."""
 
     def wide(one: Any) -> Any:
         return torch.float64 if isinstance(one, torch.dtype) and one.is_floating_point else one
@@ -332,10 +332,10 @@ def _again(op: Op, args: Any, kwargs: Any, pick: int) -> tuple[Tensor, Tensor]:
 
 
 def difference(result: Tensor, again: Tensor, terms: Tensor) -> tuple[float, bool]:
-    """By what a result differs from the same in float64, at most, and whether its precision leaves so much.
+    """The largest difference between a result and the same in float64, and whether it is within the tolerance.
 
     Raises:
-        ValueError: they have other shapes.
+        ValueError: their shapes differ.
     """
     if result.shape != again.shape:
         raise ValueError(f"the call gives {list(again.shape)} for {list(result.shape)}")
@@ -345,7 +345,7 @@ def difference(result: Tensor, again: Tensor, terms: Tensor) -> tuple[float, boo
     same = (mine == again) | (mine.isnan() & again.isnan())
     apart = torch.where(same, 0.0, (mine - again).abs())
     lowest = torch.finfo(result.dtype).max if result.is_floating_point() else torch.inf
-    # beyond what the precision can hold a number is infinite, or the largest there is
+    # a number beyond the range of the precision becomes infinite, or the largest one
     over = (again.abs() >= lowest * (1 - 1e-3)) & (mine.abs() >= lowest * (1 - 1e-3)) & (mine.sign() == again.sign())
     apart = torch.where(over, 0.0, apart)
     allowed = limit * terms.nan_to_num(0.0, posinf=0.0).clamp(min=1.0)

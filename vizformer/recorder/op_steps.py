@@ -31,12 +31,14 @@ GROUPS: tuple[Group, ...] = (
     "input", "projections", "q and k", "scores", "softmax", "weighted sum", "output", "sum"
 )  # fmt: skip
 ROOM = 48 * 2**20
-"""Bytes of numbers that are kept behind a head and a query; of a tensor that takes more than a 16th only the shape is."""
+"""The most bytes of numbers that are kept for one head and one query; a tensor of more than a 16th of it keeps only its
+shape.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class OpOperand:
-    """What goes into a step: the number of the steps that made it (`of`), or the parameter (`weight`), or neither."""
+    """An operand of a step: the result of earlier steps (`of`), a parameter (`weight`), or neither."""
 
     numbers: Numbers
     of: tuple[int, ...] = ()
@@ -46,15 +48,15 @@ class OpOperand:
 
 @dataclass(frozen=True, eq=False)
 class OpStep:
-    """One call, for the cells that the head and the query need.
+    """One call of the author's code, with the cells that the head and the query need.
 
     Attributes:
-        group: of attention one of `GROUPS`; of a layer the name of the module within the block.
-        name: of the call: "linear", "matmul", "softmax"; "input" where the stream comes in, "memory" where that of another
-            stack does, "attention" where z of all heads does.
+        group: in attention one of `GROUPS`; in a layer the name of the module within the block.
+        name: the name of the call: "linear", "matmul", "softmax"; "input" for the stream, "memory" for that of another
+            stack, "attention" for z of all heads.
         module: the module whose code made it.
         source: the line of the author's code; None where all of it is inside torch.
-        error: by how much the result differs from float64, at most; None where `reason` says why that is not known.
+        error: the largest difference from float64; None if it is not known, and then `reason` says why.
         moves: the names of the calls that only moved its operands to their places.
     """
 
@@ -79,7 +81,7 @@ class OpStep:
 
 @dataclass(frozen=True)
 class Again:
-    """How a recording is run once more."""
+    """The model and the function that run a recording again."""
 
     model: nn.Module
     run: Callable[[], Any]
@@ -90,7 +92,7 @@ class Again:
 def attention_ops(
     trace: "RecordedTrace", attention: "RecordedAttention", head: int, query: int, room: int = ROOM
 ) -> tuple[OpStep, ...]:
-    """How a query attends in a head, call by call of the author's code (`RecordedTrace.steps`)."""
+    """The attention of one query in a head, call by call of the author's code (`RecordedTrace.steps`)."""
     site = attention.site
     attention.check(head)
     if not -attention.n_q <= query < attention.n_q:
@@ -132,7 +134,7 @@ def attention_ops(
 
 
 def layer_ops(trace: "RecordedTrace", block: str, query: int, room: int = ROOM) -> tuple[OpStep, ...]:
-    """One row on its way through a block, beside its attention (`RecordedTrace.layer_steps`)."""
+    """The other calls of one row in a block (`RecordedTrace.layer_steps`)."""
     points = [one for one in trace.points if one.name == block and one.block >= 0]
     if not points:
         known = ", ".join(dict.fromkeys(one.name for one in trace.points if one.block >= 0)) or "-"
@@ -186,7 +188,9 @@ def _run(again: Again, inside: str, plan: Any = None, room: int = 0) -> OpRecord
 
 
 def _inside(model: nn.Module, call: Call) -> str:
-    """The module whose calls are noted: the block that the attention lies in; without blocks its own."""
+    """The name of the module whose calls are noted: the block with the attention, or without blocks the attention
+    itself.
+    """
     if call.block >= 0:
         blocks = model.get_submodule(call.stack) if call.stack else model
         return f"{call.stack}.{list(dict(blocks.named_children()))[call.block]}".removeprefix(".")
@@ -212,11 +216,11 @@ def _is_z(span: Span, value: Value, closing: Op) -> bool:
 # which cells --------------------------------------------------------------------------------------------------
 
 Wanted = dict[int, dict[int, Index]]
-"""Of the number of a call the cells of each of its results."""
+"""Number of a call -> index of a result -> the cells wanted."""
 
 
 def _cells_of_z(call: Call, at: int, row: int, shape: tuple[int, ...]) -> Index:
-    """Where one head's row lies in what the closing product hands back."""
+    """The cells of one head's row in the result of map @ v."""
     lead = np.unravel_index(at, call.lead) if call.lead else ()
     if call.layout is None:
         return (*(np.array([one]) for one in lead), np.array([row]), np.arange(shape[-1]))
@@ -229,7 +233,7 @@ def _cells_of_z(call: Call, at: int, row: int, shape: tuple[int, ...]) -> Index:
 def _backward(
     span: Span, asked: dict[int, tuple[Value, Index]], start: Sequence[int], stop: Callable[[Value], bool]
 ) -> Wanted:
-    """The calls that the cells are made by, back to what `stop` says, and to what does not depend on the text."""
+    """The calls that the asked cells depend on, back to values that `stop` accepts or that do not depend on the text."""
     wanted: Wanted = {}
     cells = dict(asked)
     for op in reversed(span.ops[: max(start) + 1]):
@@ -251,7 +255,7 @@ def _operands(op: Op, mine: dict[int, Index]) -> list[tuple[Value, Index]]:
 
 
 def _of_sdpa(op: Op, out: Index) -> list[tuple[Value, Index]]:
-    """Of a fused call the query's row, all keys and values of the head, and the mask's row."""
+    """The cells of a fused call's operands: the query's row, all keys and values of its head, and the mask's row."""
     found = []
     given = dict(zip(("query", "key", "value", "attn_mask"), op.args, strict=False)) | op.kwargs
     n_k = given["key"].shape[-2]
@@ -276,7 +280,7 @@ def _of_sdpa(op: Op, out: Index) -> list[tuple[Value, Index]]:
 
 
 def _row(shape: Sequence[int], item: int, batch: int, n: int, query: int) -> Index | None:
-    """One token's row in a stream; None where that has another form."""
+    """The cells of one token's row in a stream; None if the stream has another shape."""
     row, last = np.array([query]), np.arange(shape[-1])
     if len(shape) == 3 and shape[0] == n != batch and shape[1] == batch:
         return row, np.array([item]), last
@@ -290,7 +294,7 @@ def _row(shape: Sequence[int], item: int, batch: int, n: int, query: int) -> Ind
 def _after(
     span: Span, closers: set[int], site: str, before: Wanted, batch: tuple[int, int, int], row: int
 ) -> tuple[Wanted, list[int]]:
-    """The calls from z to the sum with the stream, or to the end of the attention; and those that sum."""
+    """The calls from z to the sum with the stream, or to the end of the attention, and the numbers of those that sum."""
     known = {id(one) for number in before for one in values((span.ops[number].args, span.ops[number].kwargs))}
     from_z = {id(span.ops[number].outs[0]) for number in closers}
     z_values = set(from_z)
@@ -344,7 +348,7 @@ def _planned(span: Span, wanted: Wanted) -> dict[tuple[int, int], tuple[list[tup
 
 
 def _groups(span: Span, before: Wanted, closing: Op) -> dict[int, str]:
-    """To which part of attention each call belongs."""
+    """The part of attention that each call belongs to."""
     ops = {number: span.ops[number] for number in sorted(before)}
     makers = {
         number: {one.made_by for one in values((op.args, op.kwargs)) if one.made_by in ops}
@@ -352,7 +356,7 @@ def _groups(span: Span, before: Wanted, closing: Op) -> dict[int, str]:
     }
     product = next((number for number, op in ops.items() if op.product), closing.number)
     softmax = next((number for number, op in ops.items() if op.softmax), closing.number)
-    behind = _reached(ops, makers, {product}) if product != closing.number else set()  # what comes of the product
+    behind = _reached(ops, makers, {product}) if product != closing.number else set()  # what depends on the product
     weighs = {number for number, op in ops.items() if _weighs(op)} - behind
     after_weights, to_weights = _reached(ops, makers, weighs), _led_to(makers, weighs)
     to_factors = _led_to(makers, {product, *(one for one in makers[closing.number] if one not in behind)})
@@ -373,7 +377,7 @@ def _groups(span: Span, before: Wanted, closing: Op) -> dict[int, str]:
 
 
 def _weighs(op: Op) -> bool:
-    """Whether a call multiplies activations by a matrix of weights."""
+    """Whether a call multiplies activations by a weight matrix."""
     if op.name not in PRODUCTS and op.name not in ("linear", "addmm", "conv1d", "conv2d") and "linear" not in op.name:
         return False
     return any(one.weight and len(one.shape) > 1 for one in values((op.args, op.kwargs)))
@@ -400,7 +404,7 @@ def _led_to(makers: dict[int, set[int]], end: set[int]) -> set[int]:
 
 
 def _child(model: nn.Module, module: str, block: str) -> str:
-    """The part of a block whose code runs: "mlp" of "h.0.mlp.c_fc"; "" of the block's own."""
+    """The part of a block whose code runs: "mlp" for "h.0.mlp.c_fc"; "" for the block's own code."""
     found, at = [], model.get_submodule(block)
     for name in module.removeprefix(block).removeprefix(".").split("."):
         if not name:
@@ -425,10 +429,10 @@ def _steps(
     place: tuple[int, int, int] | None,
 ) -> tuple[OpStep, ...]:
     steps: list[OpStep] = []
-    made: dict[int, tuple[int, ...]] = {}  # the steps that a value was made by
+    made: dict[int, tuple[int, ...]] = {}  # the steps that computed a value
     moved: dict[int, tuple[str, ...]] = {}
     classes = {name: type(module).__name__ for name, module in again.model.named_modules()}
-    inputs: dict[int, Value] = {}  # of what is only moved: what it was before
+    inputs: dict[int, Value] = {}  # the value before it was moved
     for number in order:
         op = span.ops[number]
         given = list(values((op.args, op.kwargs)))
@@ -446,7 +450,7 @@ def _steps(
         for value, numbers in zip(given, proved.operands, strict=True):
             if value.of_text and not made.get(id(value)):
                 root = inputs.get(id(value), value)
-                if not made.get(id(root)):  # it comes in here
+                if not made.get(id(root)):  # it enters the block here
                     group = "input" if place is not None and groups[number] != "sum" else groups[number]
                     made[id(root)] = (len(steps),)
                     steps.append(OpStep(group, _entry(span, root), span.name, classes[span.name], None, (), numbers))
@@ -482,14 +486,14 @@ def _steps(
 
 
 def _entry(span: Span, value: Value) -> str:
-    """What a tensor is that comes in: the stream, z of an attention, or what another stack hands over."""
+    """The kind of a tensor that enters: the stream, z of an attention, or another stack's output."""
     if value.made_by is not None and span.ops[value.made_by].closes is not None:
         return "attention"
     return "input" if value.stream or value.made_by is not None else "memory"
 
 
 def _opened(step: OpStep, proved: Proved, head: int, row: int, at: int, first: int) -> list[OpStep]:
-    """The fused call as the three products that it stands for: scores, softmax, weighted sum."""
+    """The three products that a fused call stands for: scores, softmax, weighted sum."""
     call = proved.call
     assert call is not None
     assert call.q is not None
@@ -538,7 +542,7 @@ def _opened(step: OpStep, proved: Proved, head: int, row: int, at: int, first: i
 
 
 def _compare(steps: Sequence[OpStep], attention: Any, head: int, query: int, edited: bool) -> None:
-    """Refuses steps of a run that is not the recorded one."""
+    """Refuses steps whose z differs from the recorded one: the model computes something else each time."""
     z = next((one.result.x for one in reversed(steps) if one.group == "weighted sum"), None)
     recorded = attention.z(head)[query]
     if z is None or edited:

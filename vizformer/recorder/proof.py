@@ -1,4 +1,4 @@
-"""One row of a map that is drawn, computed again: what the model itself made of it is known, its z."""
+"""The proof of one row of a drawn map: its product with v must be the model's own z."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from vizformer.recorder.recorded_trace import RecordedAttention
 
 EXACT = {torch.float64: 1e-6, torch.float32: 1e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2}
-"""By what z, computed again, may differ from the model's, as a part of the largest number of z; and a weight."""
+"""The tolerance of a recomputed z, as a share of its largest number, and of a weight."""
 
 
 @dataclass(frozen=True)
 class RowProof:
-    """Of one query of one head.
+    """The proof of one query's row in one head.
 
     Attributes:
-        weights: the largest difference between the row and softmax(scale q_i k^T + ...) in float64; None where the map is no
-            softmax of scaled products, or where its form was not asked for.
+        weights: the largest difference between the row and softmax(scale q_i k^T + ...) in float64; None if the map is no
+            softmax of scaled products, or if its form was not computed.
         z: the largest difference between row @ v in float64 and the z that the model had, as a part of the largest number
             of that z.
-        bound: what the precision of the model leaves, of both.
+        bound: the tolerance of both in the model's precision.
     """
 
     site: str
@@ -42,7 +42,7 @@ class RowProof:
 
     @property
     def said(self) -> Message:
-        """The same in words."""
+        """The result in words."""
         if self.holds:
             return N_(
                 "row {query} of head {head} at {site}, computed again, is the model's",
@@ -59,13 +59,13 @@ class RowProof:
 
 
 def prove_row(attention: "RecordedAttention", head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
-    """Whether a row [n_k] of a head's map is what the model multiplied v by: its product with v is the z that the model had.
+    """The proof of a row [n_k] of a head's map: its product with v is the model's own z.
 
-    Where scale, mask and the like of the call are known (`RecordedAttention.forms`), also whether it is their softmax.
+    If the form of the call is known (`RecordedAttention.forms`), the row is also compared with its softmax.
 
     Args:
         query: counted from 0; -1 is the last one.
-        row: what is drawn; default what the map of the recording has.
+        row: the drawn row; default: that of the recorded map.
 
     Raises:
         TraceError: no such head or query.
@@ -97,9 +97,9 @@ def prove_row(attention: "RecordedAttention", head: int, query: int = -1, row: T
 
 
 def unproved(attention: "RecordedAttention") -> Message | None:
-    """What is wrong with the last row of the first head of which something is; None where all of them hold.
+    """The message about the first head whose last row is not the model's; None if the last rows of all heads are proved.
 
-    Tried of every map that is drawn: rows of scale, mask and the like where the app draws from these
+    Every drawn map is checked by this: the rows are those of the form if the app draws from it
     (`RecordedAttention.forms`), else those of the calls that ran.
     """
     query = attention.n_q - 1

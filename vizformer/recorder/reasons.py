@@ -1,4 +1,4 @@
-"""Why cells are masked, as far as the form of the mask proves it."""
+"""The reasons for which cells are masked, as far as the mask proves them."""
 
 import torch
 from jaxtyping import Bool, UInt8

@@ -31,12 +31,12 @@ from vizformer.recorder.torch_calls import tensors
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedAttention:
-    """One attention call of one text, of all its heads; with a cache the queries of all steps.
+    """One attention call of one text, with all its heads; with a cache, the queries of all steps.
 
     Attributes:
         site: the name of the module whose code attends.
-        steps: for each step the calls whose heads stand side by side; most have one of one.
-        item: which text of the batch.
+        steps: for each step the calls whose heads are concatenated; mostly one step of one call.
+        item: the index of the text in the batch.
         tokens: the labels of queries and keys; empty where none were given.
     """
 
@@ -50,7 +50,7 @@ class RecordedAttention:
 
     @cached_property
     def _where(self) -> list[tuple[int, int]]:
-        """Of each head which of the calls side by side has it, and where in what is flat there."""
+        """For each head the index of its call within a step, and its index in that call's flattened batch and heads."""
         found = []
         for number, call in enumerate(self.steps[0]):
             heads = call.heads()
@@ -74,16 +74,16 @@ class RecordedAttention:
 
     @property
     def stack(self) -> str:
-        """The name of the list of blocks that it lies in."""
+        """The name of the list of blocks that the call is in."""
         return self.steps[0][0].stack
 
     @property
     def is_cross(self) -> bool:
-        """Whether its keys are tokens of another stack than its queries."""
+        """Whether the keys are tokens of another stack than the queries."""
         return self.steps[0][0].keys_of != self.stack
 
     def check(self, head: int) -> None:
-        """Raises TraceError where there is no such head."""
+        """Raises a TraceError if there is no such head."""
         if not 0 <= head < self.n_heads:
             raise TraceError(
                 "There is no head {head} at {site}: choose 0 to {last}.",
@@ -94,21 +94,21 @@ class RecordedAttention:
 
     @property
     def q(self) -> Float[Tensor, "n_heads n_q d_head"]:
-        """The queries, as the product with the keys received them.
+        """The queries as they enter the product with the keys.
 
         Raises:
-            TraceError: where it is not known which rows of the product are whose; so `k` and `scores`.
+            TraceError: it is not known which rows of the product belong to which head; `k` and `scores` raise it too.
         """
         return torch.cat([self._operand(number, "q") for number in range(len(self.steps))], 1)
 
     @property
     def k(self) -> Float[Tensor, "n_heads n_k d_head"]:
-        """The keys, a row of each head also where heads share them."""
+        """The keys; heads that share keys have a copy each."""
         return self._operand(len(self.steps) - 1, "k")
 
     @property
     def v(self) -> Float[Tensor, "n_heads n_k d_value"]:
-        """The values, as the product with the map received them."""
+        """The values as they enter the product with the map."""
         return self._operand(len(self.steps) - 1, "v")
 
     def _operand(self, step: int, name: str) -> Tensor:
@@ -125,7 +125,7 @@ class RecordedAttention:
         return torch.stack(found)
 
     def maps(self) -> Float[Tensor, "n_heads n_q n_k"]:
-        """The maps of all heads, computed again by the calls that ran; 0 for keys that a step did not have yet."""
+        """The maps of all heads, recomputed by the recorded calls; 0 for keys that a step did not have yet."""
         rows = []
         for step in self.steps:
             own = [call.maps() for call in step]
@@ -134,7 +134,7 @@ class RecordedAttention:
         return torch.cat(rows, 1)
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """What multiplies v in a head. Of a softmax each row sums to 1, less the share of a sink.
+        """The map of a head, which multiplies v. The rows of a softmax sum to 1, minus the share of a sink.
 
         Raises:
             TraceError: no such head.
@@ -148,11 +148,11 @@ class RecordedAttention:
         return torch.cat(rows)
 
     def prove(self, head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
-        """Whether a row of a map that is drawn is what the model multiplied v by (`vizformer.recorder.proof`).
+        """The proof that a row of a drawn map is what the model multiplied v by (`vizformer.recorder.proof`).
 
         Args:
             query: counted from 0; -1 is the last one.
-            row: [n_k], what is drawn; default that of `pattern(head)`.
+            row: the drawn row [n_k]; default: that of `pattern(head)`.
 
         Raises:
             TraceError: no such head or query.
@@ -161,13 +161,13 @@ class RecordedAttention:
 
     @cached_property
     def unproved(self) -> Message | None:
-        """Which row of a map that is drawn is not the model's, of one tried in each head; None where all are, and where z
-        was set by hand.
+        """The message about the first head whose last row of the drawn map is not the model's; None if there is none,
+        or if z was set by hand.
         """
         return None if any(call.set_by_hand for step in self.steps for call in step) else unproved(self)
 
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
-        """pattern @ v of a head, as the model had it.
+        """pattern @ v of a head, as the model computed it.
 
         Raises:
             TraceError: no such head.
@@ -177,7 +177,7 @@ class RecordedAttention:
         return torch.cat([step[number].z[at] for step in self.steps])  # type: ignore[index]
 
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """What the softmax sees before the mask: q k^T * scale, bent where there is a cap, with what is added for positions.
+        """The scores before the mask: q k^T * scale, soft-capped if there is a cap, with what is added for positions.
 
         Raises:
             TraceError: no such head; a map that is no softmax of such scores (`form`).
@@ -199,19 +199,21 @@ class RecordedAttention:
 
     @cached_property
     def forms(self) -> tuple[tuple[Form | None, ...], ...]:
-        """Scale, cap, mask and sinks of each call, where they are found and proved (`vizformer.recorder.form`)."""
+        """Scale, cap, mask and sinks of each call, if they are found and proved (`vizformer.recorder.form`)."""
         return tuple(tuple(form_of(call) for call in step) for step in self.steps)
 
     @cached_property
     def record(self) -> AttentionRecord | None:
-        """The same call as the app has those of its own models; None where what multiplies v are no shares of 1."""
+        """The call as an `AttentionRecord`; None if the weights of a row are no shares of 1."""
         return record_of(self)
 
     def error(self) -> float:
-        """How far z, computed again in float64 from q, k, v and the form, is from the model's; a part of its largest number.
+        """The difference between z, recomputed in float64 from q, k, v and the form, and the model's, as a share of its
+        largest number.
 
-        Without a form the map is that of the model's own calls, and where float64 gives another one (a row whose keys are
-        all blocked by the least number of float32 has scores there, and none in float32) that of their own precision.
+        Without a form the map is that of the model's own calls.  If float64 gives another one (a row whose keys are
+        all blocked by the least number of float32 has scores there, and none in float32), the map is that of their own
+        precision.
         """
         worst = 0.0
         for step, forms in zip(self.steps, self.forms, strict=True):
@@ -226,7 +228,7 @@ class RecordedAttention:
 
     @property
     def is_exact(self) -> bool:
-        """Whether `error` is at most what the model's precision leaves (`EXACT`)."""
+        """Whether `error` is within the tolerance of the model's precision (`EXACT`)."""
         z = self.steps[0][0].z
         return z is not None and self.error() <= EXACT.get(z.dtype, 1e-4)
 
@@ -235,7 +237,7 @@ class RecordedAttention:
 
 
 def _off(call: Call, weights: Tensor) -> float:
-    """How far weights @ v of a call is from its z, as a part of the largest number of z."""
+    """The difference between weights @ v and z of a call, as a share of the largest number of z."""
     where = call.v.where(call.lead)
     if where is None or call.z is None:
         return float("inf")
@@ -248,7 +250,7 @@ def _off(call: Call, weights: Tensor) -> float:
 
 
 class KeyShares(NamedTuple):
-    """Of a head at one row, key by key: the share of a logit, the weight, and the length of what arrives."""
+    """For each key of a head and a query: its share of a logit, its weight, and the length of its contribution."""
 
     shares: Float[ndarray, " n_k"]
     weights: Float[ndarray, " n_k"]
@@ -257,17 +259,17 @@ class KeyShares(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class RecordedTrace:
-    """What `vf.record` hands back; filled by the runs within `vf.recording`.
+    """The trace that `vf.record` returns, and that the runs within `vf.recording` fill.
 
     Attributes:
-        escaped: what ran that the recorder cannot follow, by name: then there may be attention that is not shown.
+        escaped: the names of calls that the recorder cannot follow: if there are any, attention may be missing.
         tokens, target_tokens: the labels of the first stack's tokens, and of the second's.
-        item: which text of the batch is shown.
-        output: what the last forward handed back.
+        item: the index of the text that is shown.
+        output: the output of the last forward.
         model_name: the class of the model.
-        again: how the model is run once more for its steps; None where nobody knows (`vf.recording`).
-        causal: whether the app calls its one stack a decoder; None: where no query sees a later token.
-        tail: what ran after the last block, kept for `logits_of`.
+        again: how the model is run again for its steps; None if it is not known (`vf.recording`).
+        causal: whether the app calls its one stack a decoder; None: it does if no query sees a later token.
+        tail: the calls after the last block, kept for `logits_of`.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -288,16 +290,16 @@ class RecordedTrace:
         return f"{text}, {len(self.escaped)} escaped>" if self.escaped else f"{text}>"
 
     def with_tokens(self, tokens: Sequence[str] = (), target_tokens: Sequence[str] = ()) -> "RecordedTrace":
-        """The same with other labels, of the first stack and of the second. Calls of another length have none."""
+        """This trace with other token labels for the first and the second stack. Calls of another length get no labels."""
         return replace(self, tokens=tuple(map(str, tokens)), target_tokens=tuple(map(str, target_tokens)))
 
     def of_item(self, item: int) -> "RecordedTrace":
-        """The same of another text of the batch, counted from 0."""
+        """The trace of another text of the batch, counted from 0."""
         return replace(self, item=item)
 
     @cached_property
     def _entries(self) -> list[tuple[str, int, tuple[Call, ...]]]:
-        """(site, number of its call in the forward, calls side by side), in the order in which they ran."""
+        """(site, index of the call in the forward, calls whose heads are concatenated), in the order in which they ran."""
         found: list[tuple[str, int, tuple[Call, ...]]] = []
         seen: set[Call] = set()
         counts: dict[tuple[int, str], int] = {}
@@ -318,7 +320,7 @@ class RecordedTrace:
 
     @cached_property
     def _chains(self) -> dict[str, list[list[int]]]:
-        """Of each stack its runs, each the forwards that continue one another's keys."""
+        """For each stack its runs; a run is a list of forwards, each of which continues the keys of the one before it."""
         chains: dict[str, list[list[int]]] = {}
         latest: dict[tuple[str, str, int], tuple[Call, ...]] = {}
         for stack in dict.fromkeys(call.stack for call in self.calls):
@@ -336,7 +338,7 @@ class RecordedTrace:
 
     @property
     def n_runs(self) -> int:
-        """How often the model ran, the steps of a generation with a cache counted as one."""
+        """The number of runs; the steps of a generation with a cache count as one."""
         return max(map(len, self._chains.values()), default=0)
 
     @property
@@ -414,14 +416,15 @@ class RecordedTrace:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The names of the lists of repeated blocks (the stream as it enters) and of their blocks (as it leaves)."""
+        """The names of the lists of repeated blocks (for the stream as it enters) and of their blocks (as it leaves)."""
         return tuple(dict.fromkeys(point.name for point in self.points))
 
     def residual(self, name: str) -> Float[Tensor, "n d_model"]:
-        """The stream at the end of a block, or, by the name of their list, as it enters the first; of all steps of a cache.
+        """The stream at the end of a block, or, for the name of a list of blocks, at the input of the first; of all
+        steps of a cache.
 
         Raises:
-            TraceError: no such block, several runs, or a stream that is no row of numbers a token.
+            TraceError: no such block, several runs, or a stream without one row per token.
         """
         found = [point for point in self.points if point.name == name]
         if not found:
@@ -435,10 +438,10 @@ class RecordedTrace:
         return torch.cat([self.rows(point) for point in found])
 
     def rows(self, point: Point) -> Float[Tensor, "n d_model"]:
-        """A row for each token of the stream at one point.
+        """The stream at one point, one row for each token.
 
         Raises:
-            TraceError: it has none.
+            TraceError: the stream does not have one row per token.
         """
         return self._rows(point.x, self._batch_of(point), self._n_of(point), point.name)
 
@@ -464,16 +467,17 @@ class RecordedTrace:
         )
 
     def logits_of(self, stream: Float[Tensor, "n d_model"]) -> Float[Tensor, "n vocab_size"]:
-        """What the calls after the last block make of a stream: of `residual` of an earlier block the logit lens.
+        """The result of the calls after the last block on a stream: for `residual` of an earlier block this is the
+        logit lens.
 
-        These calls run again, whatever they are; that they give the model's own output for its own last stream is tried
-        first. Of a model that hands back one row (its last token's) there is one row.
+        The calls run again, whatever they are; that they give the model's own output for its own last stream is checked
+        first. A model that returns one row (its last token's) gives one row.
 
         Args:
             stream: a row for each token, as many as the model read.
 
         Raises:
-            TraceError: several runs; a stream of another shape; no block, or an output that these calls alone do not make.
+            TraceError: several runs; a stream of another shape; no block, or an output that these calls alone do not give.
         """
         own, recorded, point, answer = self._last
         if stream.shape != own.shape:
@@ -489,7 +493,7 @@ class RecordedTrace:
         """A token's logit at a position as a sum over blocks of what each wrote into the stream (see `shares`).
 
         Args:
-            against: a token whose logit is taken off, or "mean" for the mean of all.
+            against: a token whose logit is subtracted, or "mean" for the mean of all.
 
         Raises:
             TraceError: what `logits_of` raises; no such position or token; calls after the last block by which no logit
@@ -500,9 +504,9 @@ class RecordedTrace:
     def head_shares(
         self, position: int, token: int, against: int | Literal["mean"] | None = None
     ) -> dict[str, tuple[float, ...] | None]:
-        """Of each site the part that every head has in `logit_shares`; the model runs once more.
+        """For each site the share of each head in `logit_shares`; the model runs again.
 
-        None of a site whose heads do not sum to what its attention adds to the stream, or in a block that does more with
+        None for a site whose heads do not sum to the attention's output, or in a block that does more with
         the stream than to add to it (a norm behind the sum).
 
         Raises:
@@ -521,11 +525,11 @@ class RecordedTrace:
     def key_shares(
         self, site: str, head: int, position: int, token: int, against: int | Literal["mean"] | None = None
     ) -> KeyShares:
-        """What a head's part in `logit_shares` is made of, key by key; the model runs once more.
+        """The share of a head in `logit_shares`, split by key; the model runs again.
 
         Raises:
-            TraceError: what `head_shares` raises; no such site or head; heads that have no part of their own, or one that is
-                no sum over its keys.
+            TraceError: what `head_shares` raises; no such site or head; heads that have no share of their own, or one that
+                is no sum over its keys.
         """
         _, g, _ = self._shares(position, token, against)
         attention = self[site]
@@ -538,7 +542,7 @@ class RecordedTrace:
         return KeyShares((rows @ g).numpy(), weights.numpy(), rows.norm(dim=1).numpy())
 
     def head_weights(self, site: str) -> HeadWeights:
-        """W_Q, W_K, W_V and W_O of the heads of a site, those that are found and proved; the model runs once more.
+        """W_Q, W_K, W_V and W_O of the heads of a site, if they are found and proved; the model runs again.
 
         Raises:
             TraceError: no such site; a trace that cannot run its model again.
@@ -546,17 +550,17 @@ class RecordedTrace:
         return weights_of(self, heard_again(self, WeightsRecorder), self[site])
 
     def rows_like(self, x: Tensor, call: Call, n: int | None = None) -> Tensor:
-        """The rows of the text in a tensor that has the shape of the stream at a call: n of them, as many as queries."""
+        """The text's n rows (default: as many as queries) in a tensor that has the shape of the stream at a call."""
         return self._rows(x, call.batch, call.n_q if n is None else n, call.site)
 
     def _shares(
         self, position: int, token: int, against: int | Literal["mean"] | None
     ) -> tuple[LogitShares, Tensor, str]:
-        """The shares, the direction of the answer, and the stack that they are of."""
+        """The logit shares, the gradient of the logit, and the name of the stack."""
         own, recorded, point, answer = self._last
         logits = self._of_item(recorded, recorded)
         n, vocab = len(own), logits.shape[1]
-        alone = len(logits) == 1 < n  # it hands back its last row: in that place the calls read any other one
+        alone = len(logits) == 1 < n  # it returns its last row: the calls read any other row in that place
         if not (alone or len(logits) == n) or not -n <= position < n:
             raise TraceError("There is no row {position}: choose 0 to {last}.", position=position, last=n - 1)
         position %= n
@@ -598,7 +602,7 @@ class RecordedTrace:
 
     @cached_property
     def _last(self) -> tuple[Tensor, Tensor, Point, int]:
-        """The rows of the last stream, what the model hands back, and where; proved once."""
+        """The rows of the last stream, the model's output, the point and the index of the output; checked once."""
         points = [one for one in self.points if one.block >= 0]
         if self.tail is None or not points:
             raise TraceError("This trace does not know what runs after the last block: no repeated blocks were found.")
@@ -626,7 +630,7 @@ class RecordedTrace:
         return self.tail.replay(x, answer)
 
     def _of_item(self, out: Tensor, like: Tensor) -> Tensor:
-        """The rows of the text in what the model hands back."""
+        """The text's rows in the model's output."""
         return self._like_item(out, like).detach()
 
     def _like_item(self, out: Tensor, like: Tensor) -> Tensor:
@@ -641,9 +645,10 @@ class RecordedTrace:
         return self._n_of(point), self._batch_of(point)
 
     def steps(self, site: str, head: int, query: int) -> tuple[OpStep, ...]:
-        """How a query attends in a head, call by call of the author's code: each with its line, its numbers and a proof.
+        """The attention of one query in a head, call by call of the author's code: each with its line, its numbers and
+        a proof.
 
-        The model runs twice more. Numbers are kept of this head and this query alone, at most `op_steps.ROOM` bytes.
+        The model runs twice more. Only numbers of this head and this query are kept, at most `op_steps.ROOM` bytes.
 
         Args:
             site: as `sites` has it, of one run.
@@ -656,7 +661,7 @@ class RecordedTrace:
         return attention_ops(self, self[site], head, query)
 
     def layer_steps(self, block: str, query: int) -> tuple[OpStep, ...]:
-        """One row on its way through a block (`streams`): norms, feed-forward, routers; z of attention comes in.
+        """The other calls of one row in a block (`streams`): norms, feed-forward, routers; z of attention is an input.
 
         Raises:
             TraceError: as `steps`.
@@ -665,7 +670,7 @@ class RecordedTrace:
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"] | None:
-        """What the last forward handed back by the name "logits"; of a bare tensor nobody says that it is that."""
+        """The output of the last forward called "logits"; None if it has no such name, as a bare tensor."""
         found = self._named_logits()
         if found is None:
             return None
@@ -677,7 +682,7 @@ class RecordedTrace:
         return found if isinstance(found, Tensor) and found.dim() in (2, 3) else None
 
     def as_trace(self) -> Any:
-        """The same as a `vf.Trace`, as the app has them: "encoder.0.self", "decoder.2.cross", ...
+        """The run as a `vf.Trace` by the app's names: "encoder.0.self", "decoder.2.cross", ...
 
         Raises:
             TraceError: several runs, numbers that are no shares of 1, layers of other tokens.
@@ -685,10 +690,10 @@ class RecordedTrace:
         return app_trace(self)
 
     def save(self, path: str | Path, **about: str) -> None:
-        """Writes the run as a file that `vf.open_trace`, `vf.view` and the app read, by the names that the app has.
+        """Writes the run, by the app's names, as a file that `vf.open_trace`, `vf.view` and the app read.
 
         Args:
-            about: what else the file says of the model and of the text.
+            about: further texts about the model and the input, by name.
 
         Raises:
             TraceError: what `as_trace` raises.
@@ -697,7 +702,7 @@ class RecordedTrace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of queries, keys, values, z and stream; rows that steps share count once."""
+        """Bytes of queries, keys, values, z and stream; rows that several steps share count once."""
         rows = {one.part.rows for call in self.calls for one in (call.q, call.k, call.v) if one is not None}
         others = [call.z for call in self.calls if call.z is not None] + [point.x for point in self.points]
         return sum(one.nbytes for one in rows) + sum(x.nbytes for x in others)
@@ -707,21 +712,21 @@ class RecordedTrace:
 
 
 def _common(names: Iterable[str]) -> str:
-    """The longest name that holds all: of "sa.heads.0" and "sa.heads.1" "sa.heads"; of one alone itself."""
+    """The longest common prefix of dotted names: "sa.heads" for "sa.heads.0" and "sa.heads.1"; a single name itself."""
     parts = [name.split(".") for name in names]
     same = takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))
     return ".".join(at[0] for at in same)
 
 
 def _rests(old: tuple[Call, ...], new: tuple[Call, ...]) -> bool:
-    """Whether a call reads the very keys and values of an earlier one: a memory that no block of the recording made."""
+    """Whether a call reads exactly the keys and values of an earlier one: a memory that no recorded block computed."""
     return len(old) == len(new) and all(
         a.v.part.rows is b.v.part.rows and not b.v.part.added for a, b in zip(old, new, strict=True)
     )
 
 
 def _continues(old: tuple[Call, ...], new: tuple[Call, ...]) -> bool:
-    """Whether a call goes on with the keys and values of an earlier one, its own queries beside them."""
+    """Whether a call extends the keys and values of an earlier one by those of its own queries."""
     return len(old) == len(new) and all(
         a.v.part.rows is b.v.part.rows and b.v.part.added == b.n_q and b.v.part.n == a.v.part.n + b.n_q
         for a, b in zip(old, new, strict=True)

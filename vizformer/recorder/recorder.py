@@ -1,7 +1,8 @@
-"""What a thread's recorder hears while the author's own code runs (`torch.overrides.TorchFunctionMode`).
+"""The recorder of a thread, which sees every call of torch in the author's own code
+(`torch.overrides.TorchFunctionMode`).
 
 A product of two activations starts a chain; elementwise calls and views carry it; a softmax marks it; the product that sums
-over the keys closes it: one attention call.  Parameters, and views of them, start none.
+over the keys closes it, and makes one attention call.  Parameters, and views of them, start no chain.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ from vizformer.recorder.torch_calls import (
     works_in_place,
 )
 
-WEIGHT = "weight"  # a parameter, or a view of one; what is computed has a Node or the bits of the stacks it comes from
+WEIGHT = "weight"  # the tag of a parameter or a view of one; other tensors have a Node or the bits of their stacks
 _ATTENTION = ("softmax", "exp", "relu", "sigmoid")
 _FLEX = ("flex_attention", "flex_attention_hop")
 
@@ -61,7 +62,7 @@ class _Open:
 
 
 def blocks_of(model: nn.Module) -> dict[nn.Module, tuple[str, int]]:
-    """The modules between which the stream runs: of each the list that it is in, and its place.
+    """The modules between which the stream runs: module -> the name of its list and its index in it.
 
     A list is one of modules of one class, or an `nn.ModuleList` of classes that come from one (layers that take turns:
     attention, a state space), with modules of their own inside, that lies in no block of another list.
@@ -81,13 +82,15 @@ def blocks_of(model: nn.Module) -> dict[nn.Module, tuple[str, int]]:
 
 
 def _kindred(modules: nn.ModuleList) -> bool:
-    """Whether their classes come from one that is not nn.Module itself: an attention and a feed-forward do not."""
+    """Whether the classes of the modules share a base class other than nn.Module; an attention and a feed-forward do
+    not.
+    """
     shared = set.intersection(*(set(type(one).__mro__) for one in modules))
     return bool(shared - set(nn.ModuleList.__mro__))
 
 
 class Recorder(TorchFunctionMode):
-    """Fills lists of calls and of points of the stream; of one thread, for one recording."""
+    """The recorder of one thread and one recording, which fills lists of attention calls and of points of the stream."""
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Recorder(TorchFunctionMode):
         self.model, self.batch, self.heard = model, batch, heard
         self.head_edits = [one for one in edits if isinstance(one, HeadEdit)]
         self.stream_edits = [one for one in edits if isinstance(one, StreamEdit)]
-        self.met: set[int] = set()  # numbers of edits that were made
+        self.met: set[int] = set()  # indices of the edits that were applied
         self.edits = list(edits)
         self.calls: list[Call] = []
         self.points: list[Point] = []
@@ -114,23 +117,23 @@ class Recorder(TorchFunctionMode):
         self._open: list[_Open] = []
         self._tags: Any = WeakIdKeyDictionary()
         self._z: Any = WeakIdKeyDictionary()
-        self._queries: Any = WeakIdKeyDictionary()  # of z as its product made it the dimension of its queries
-        self._rooms: Any = WeakIdKeyDictionary()  # where the z of pieces of queries is written, with where each begins
-        self._with_z: Any = WeakIdKeyDictionary()  # z with something added, as that of other keys
-        self._sums: Any = WeakIdKeyDictionary()  # made of a sum of exponentials of scores
+        self._queries: Any = WeakIdKeyDictionary()  # z as its product made it -> the dimension of its queries
+        self._rooms: Any = WeakIdKeyDictionary()  # tensor that the z of pieces of queries is written to -> their starts
+        self._with_z: Any = WeakIdKeyDictionary()  # z with another tensor added, such as that of other keys
+        self._sums: Any = WeakIdKeyDictionary()  # tensors computed from a sum of exponentials of scores
         self._copies: dict[tuple[Any, ...], tuple[Tensor, Held]] = {}
         self._own: set[int] = set()
         self._shape: tuple[tuple[int, ...], bool] = ((), False)
         self._given: set[int] = set()
-        self._lengths: set[int] = set()  # how many tokens there may be, from what went in
+        self._lengths: set[int] = set()  # possible numbers of tokens, from the inputs
         self._batch: int | None = None
-        self._writes: dict[int, int] = {}  # how often a call worked in place on a storage
-        self._versions: Any = WeakIdKeyDictionary()  # of a tensor with a Node, when it was made
+        self._writes: dict[int, int] = {}  # storage -> number of in-place calls on it
+        self._versions: Any = WeakIdKeyDictionary()  # tensor with a Node -> its version when it was made
         self._between: dict[str, tuple[ref[Tensor], ref[Tensor] | None]] = {}
-        self._softmaxes: dict[Node, str] = {}  # those over tokens
+        self._softmaxes: dict[Node, str] = {}  # the softmaxes over tokens
         self._led: set[Node] = set()
         self.tail = Tail()
-        self._depth = 0  # it is entered once more within a function that is opened
+        self._depth = 0  # the mode is entered again inside an opened function
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -273,7 +276,9 @@ class Recorder(TorchFunctionMode):
         return out
 
     def elsewhere(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Another thread, which records nothing, runs a module: with what this forward made that is a part of it."""
+        """Notes a module that another thread, which records nothing, runs on a tensor of this forward: it is not
+        followed.
+        """
         x, name = next(tensors((args, kwargs)), None), self._names.get(module)
         if x is None or name is None or not self._open:
             return
@@ -296,7 +301,7 @@ class Recorder(TorchFunctionMode):
         return new
 
     def _no_stream(self, stack: str) -> None:
-        """Forgets a list of modules that all read the same: heads side by side are no blocks one after another."""
+        """Forgets a list of modules that all have the same input: these are parallel heads, not consecutive blocks."""
         del self._bits[stack]
         self._blocks = {module: at for module, at in self._blocks.items() if at[0] != stack}
         self.points[:] = [one for one in self.points if one.stack != stack]
@@ -318,7 +323,7 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if torch.compiler.is_compiling() or isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
-            return func(*args, **kwargs)  # of what is compiled only the result is met, of unknown origin
+            return func(*args, **kwargs)  # of compiled code only the result is seen, whose origin is unknown
         if func in OPENED:
             with self:
                 return OPENED[func](*args, **kwargs)
@@ -395,12 +400,12 @@ class Recorder(TorchFunctionMode):
         return 0
 
     def _is_of_model(self, x: Tensor) -> bool:
-        """Whether it is a parameter or buffer, or a view of one."""
+        """Whether x is a parameter or buffer, or a view of one."""
         base = x._base if not x.is_inference() else None
         return any(one is not None and (isinstance(one, nn.Parameter) or id(one) in self._own) for one in (x, base))
 
     def _unknown(self, x: Tensor) -> bool:
-        """Whether no call that was heard made it."""
+        """Whether no recorded call made x."""
         known = x in self._tags or self._is_of_model(x)
         return not known and x.dim() > 1 and x.is_floating_point()
 
@@ -415,14 +420,14 @@ class Recorder(TorchFunctionMode):
             )
 
     def _held(self, x: Tensor) -> Held:
-        """A copy of a tensor, one for all calls that are handed the same numbers."""
+        """A copy of a tensor, shared by all calls that read the same numbers."""
         key = (x.data_ptr() or id(x), x.dtype, tuple(x.shape), x.stride(), self._version(x))
         if key not in self._copies:
             narrow = x.detach()
             for dim, step in enumerate(x.stride()):
                 if step == 0 and x.shape[dim] > 1:
                     narrow = narrow.narrow(dim, 0, 1)
-            self._copies[key] = (x, Held(copied(narrow).expand(x.shape)))  # x lives on, so that its address is its own
+            self._copies[key] = (x, Held(copied(narrow).expand(x.shape)))  # with x kept, no other gets its address
         return self._copies[key][1]
 
     def _node(
@@ -463,18 +468,20 @@ class Recorder(TorchFunctionMode):
         self._tags[x], self._versions[x] = node, self._version(x)
 
     def _is_over_tokens(self, args: Any, kwargs: Any, shape: tuple[int, ...]) -> bool:
-        """Whether a softmax may be one over tokens: a map of queries and keys, or as many numbers as tokens went in."""
+        """Whether a softmax may be over tokens: its input is a map of queries and keys, or has as many numbers as there
+        are tokens.
+        """
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         n = shape[dim] if isinstance(dim, int) and -len(shape) <= dim < len(shape) else 1
         square = len(shape) > 1 and (len(shape) > 3 or shape[-1] in shape[:-1])
         return square or n in self._lengths - {1, self._batch or _batch_of(*self._shape, 0)}
 
     def _version(self, x: Tensor) -> tuple[int, int]:
-        """Another one after every call that changed a tensor in place, also by way of another view of it."""
+        """The version of a tensor, which changes with every in-place call on it or on another view of it."""
         return -1 if x.is_inference() else x._version, self._writes.get(_storage(x), 0)
 
     def _follow_z(self, name: str, ins: list[Tensor], made: Any) -> None:
-        """z on its way to W_O: where several are put side by side, they are the heads of one attention."""
+        """Follows z on its way to W_O; if several are concatenated, they are the heads of one attention."""
         calls = [self._z.get(x) for x in ins]
         if not isinstance(made, Tensor):
             return
@@ -495,7 +502,7 @@ class Recorder(TorchFunctionMode):
             self._z[made] = calls[0]
 
     def _place(self, room: Tensor, index: Any, z: Tensor) -> None:
-        """z is written where room was made for that of all queries: the last piece makes it whole."""
+        """Follows z that is written into a tensor for the z of all queries; the last piece completes it."""
         index = index if isinstance(index, tuple) else (index,)
         cut = [at for at, one in enumerate(index) if one != slice(None)]
         if len(cut) != 1 or not isinstance(one := index[cut[0]], slice) or self._queries.get(z) != cut[0]:
@@ -508,8 +515,9 @@ class Recorder(TorchFunctionMode):
             self._join([call for _, call in placed])
 
     def _join(self, pieces: list[Call]) -> None:
-        """Takes pieces of queries for one attention, where they are all of its tokens' and read the same keys, or the first
-        of these."""
+        """Joins pieces of queries into one attention call if they cover all its tokens and read the same keys, or a
+        beginning of them.
+        """
         site, last, said = pieces[0].site, pieces[-1], self.escaped.get(("queries", pieces[0].site))
         own = [one for one in self.calls if (one.site, one.forward) == (site, self.forward)]
         whole = said is not None and sum(one.n_q for one in pieces) == said.values["n"]
@@ -519,7 +527,9 @@ class Recorder(TorchFunctionMode):
             del self.escaped["queries", site]
 
     def _are_pieces(self, call: Call, x: Tensor, made: Tensor) -> bool:
-        """Whether z, x that of the first call, were put below one another: queries that are read in pieces are no heads."""
+        """Whether z of several calls, of which x is the first, were concatenated along the queries: such pieces are no
+        heads.
+        """
         if x.dim() != made.dim():
             return False
         dim = next((at for at, (own, all_) in enumerate(zip(x.shape, made.shape, strict=True)) if own != all_), -1)
@@ -529,7 +539,7 @@ class Recorder(TorchFunctionMode):
         return rows and (call.n_q > 1 or ("queries", call.site) in self.escaped)
 
     def _follow_sums(self, ins: list[Tensor], made: Any) -> None:
-        """A sum of exp(scores) on its way to z: what it scales there is a share of the map."""
+        """Follows a sum of exp(scores) on its way to z: what it divides there is a share of the map."""
         if any(x in self._z or x in self._with_z for x in ins):
             self.escape(
                 ("scaled", self._site),
@@ -557,7 +567,7 @@ class Recorder(TorchFunctionMode):
         if self._batch is None:
             self._batch = _batch_of(*self._shape, n_q)
             if self._batch == 1 < n_q and x is not None and x.dim() == 3 and n_q in x.shape[:2]:
-                self._batch = x.shape[1] if x.shape[0] == n_q else x.shape[0]  # what went in first has no texts
+                self._batch = x.shape[1] if x.shape[0] == n_q else x.shape[0]  # the first input has no texts
         if x is not None and x[..., 0].numel() != n_q * self._batch and n_q not in x.shape[:-1]:
             n = x[..., 0].numel() // self._batch
             said = N_(
@@ -577,7 +587,9 @@ class Recorder(TorchFunctionMode):
         return call
 
     def _earlier(self, call_site: str, number: int) -> Call | None:
-        """The call whose keys this one may go on with: of this number in an earlier forward, else the one before it."""
+        """The call whose keys this one may continue: the one with this index in an earlier forward, else the previous
+        one.
+        """
         own = [call for call in self.calls if call.site == call_site]
         before = (call for call in reversed(own) if call.call == number and call.forward < self.forward)
         return next(before, own[-1] if own else None)
@@ -653,7 +665,7 @@ class Recorder(TorchFunctionMode):
 
     @staticmethod
     def _set(edits: Sequence[HeadEdit], call: Call, z: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
-        """z [batch and heads, n_q, d_value] with what edits set in it; `again` computes it from other maps."""
+        """z [batch and heads, n_q, d_value] after the edits; `again` recomputes it from other maps."""
         call.set_by_hand = True
         where = call.heads().T.to(z.device)  # [heads, batch]
 
@@ -702,7 +714,7 @@ class Recorder(TorchFunctionMode):
             p, node = maps[0]
             v, tag_v, of_p, of_v = (b, tag_b, of_a, of_b) if p is a else (a, tag_a, of_b, of_a)
             if tag_v is WEIGHT:
-                if out.dim() == p.dim() and out.shape[-2:] == p.shape[-2:]:  # heads mixed by weights: still maps
+                if out.dim() == p.dim() and out.shape[-2:] == p.shape[-2:]:  # heads mixed by weights are still maps
                     fill = lambda x: tag if isinstance(tag := self._tags.get(x), Node) else self._held(x)  # noqa: E731
                     args, kwargs = changed(args, fill), changed(kwargs, fill)
                     more = {"normal": node.normal, "sides": node.sides}
@@ -710,7 +722,7 @@ class Recorder(TorchFunctionMode):
                 return out, False, None
             layout = Layout(of_p, of_v, of_out)
             if layout.whole and node.normal in ("relu", "sigmoid") and v.shape[layout.v.index(layout.feature)] == 1:
-                return out, False, None  # scores of several heads are added up, to choose tokens by
+                return out, False, None  # the scores of several heads are summed, to select tokens
             if layout.whole and isinstance(tag_v, Node) and tag_v.normal == "softmax" and v.shape == p.shape:
                 said = N_(
                     "maps at {site} are multiplied with one another, and the recorder does not follow their product",
@@ -791,11 +803,11 @@ class Recorder(TorchFunctionMode):
     def _factors(
         self, best: Node, origins: list[Node], turned: bool, earlier: Call | None
     ) -> tuple[int, int, Operand | None, Operand | None]:
-        """Queries and keys, the factors of a product; copies of them take their place in what is replayed."""
+        """Queries and keys as the factors of a product; in the recorded calls, copies replace them."""
         for one in origins:
             product = one.product
             assert product is not None
-            if isinstance(product.a, Part):  # closed before: the same map serves two products
+            if isinstance(product.a, Part):  # already closed: the same map is used in two products
                 continue
             if (self._version(product.a), self._version(product.b)) != product.versions:
                 self.escape(
@@ -827,14 +839,14 @@ class Recorder(TorchFunctionMode):
 
     @staticmethod
     def _row(product: Product, side: str) -> int:
-        """The dimension of a factor's rows."""
+        """The index of the rows' dimension in a factor."""
         own, other = (product.of_a, product.of_b) if side == "a" else (product.of_b, product.of_a)
         rows = [c for c in product.of_out if c in own and c not in other]
         return own.index(rows[-1]) if rows else 0
 
 
 def _begins(one: Call, whole: Call) -> bool:
-    """Whether the keys and values of a call are the first ones of another, number for number."""
+    """Whether the keys and values of a call are exactly the first ones of another."""
 
     def begins(a: Operand | None, b: Operand | None) -> bool:
         if a is None or b is None or a.labels != b.labels:
@@ -859,7 +871,7 @@ def _leads(one: Node, node: Node) -> bool:
 
 
 def _storage(x: Tensor | None) -> int:
-    """Where the numbers of a tensor and of its views lie; 0 where that is not said."""
+    """The address of a tensor's storage, which its views share; 0 if it has none."""
     try:
         return 0 if x is None else x.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):
@@ -867,12 +879,12 @@ def _storage(x: Tensor | None) -> int:
 
 
 def _in_backward() -> bool:
-    """Whether this is a gradient's pass, in which checkpointed blocks run once more."""
+    """Whether a backward pass is running, in which checkpointed blocks run again."""
     return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _batch_of(shape: tuple[int, ...], floating: bool, n_q: int) -> int:
-    """How many texts went in, from the shape of the first input: [b, n], [b, n, d], [n, b, d], [n, d] or [n]."""
+    """The number of texts, from the shape of the first input: [b, n], [b, n, d], [n, b, d], [n, d] or [n]."""
     if len(shape) < 2:
         return 1
     first, second = shape[:2]

@@ -1,10 +1,10 @@
-"""A logit as a sum of what each block wrote into the stream, of any model whose calls after the last block allow it.
+"""A logit as the sum of the contributions of all blocks, for any model whose calls after the last block allow it.
 
     logit = c + sum_b  g . (x_b - x_{b-1})         x_b: the stream at the end of block b
 
-The calls after the last block run again with what is not linear in the stream held at its value: the number by which a norm
-divides, the ratio f(a) / a of an activation.  Then the logit is linear in the last stream, g is its gradient, and c is what
-biases bring.  Shares of a sum, no effects.
+The calls after the last block run again with everything nonlinear in the stream held constant: the divisor of a norm,
+the ratio f(a) / a of an activation.  Then the logit is linear in the last stream, g is its gradient, and c is the part
+of the biases.  These are the terms of a sum, not causal effects.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 """
@@ -44,14 +44,14 @@ _BENT = frozenset(
 
 @dataclass(frozen=True)
 class LogitShares:
-    """Of one token's logit at one position.
+    """The shares of one token's logit at one position.
 
     Attributes:
-        names: of the parts: what enters the first block, then each block.
+        names: the names of the parts: the input of the first block, then each block.
         values: their shares.
-        constant: what biases bring.
+        constant: the part of the biases.
         logit: the model's own.
-        error: by how much the sum of all differs from it.
+        error: the difference between the sum of all parts and the logit.
     """
 
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class LogitShares:
 
 
 class Frozen:
-    """Runs calls with what is not linear held at its value, so that a gradient takes none of it in."""
+    """Runs calls with nonlinear factors held constant, so that no gradient passes through them."""
 
     def __init__(self, root: Tensor) -> None:
         self.root = root
@@ -109,7 +109,9 @@ class Frozen:
         return out
 
     def _both(self, call: Kept, args: Any, kwargs: Any, live: list[Tensor]) -> Any:
-        """A product of two that are made of the stream: the one that is bent is held; of none, or of both, the product."""
+        """A product of two tensors that depend on the stream. If one of them came through a nonlinear call, it is held
+        constant, else the product is.
+        """
         held = [x for x in live if x in self._bent]
         if call.name in ("div", "truediv", "divide"):
             held = [live[1]]
@@ -120,7 +122,7 @@ class Frozen:
         return call.func(*changed(args, keep), **changed(kwargs, keep))
 
     def _norm(self, call: Kept, args: Any, kwargs: Any) -> Tensor:
-        """(x - mean) / deviation * weight + bias with the deviation held; in RMSNorm without the mean."""
+        """(x - mean) / deviation * weight + bias with the deviation held constant; in RMSNorm without the mean."""
         self.held[call.name] = None
         biased = ("bias",) if call.name == "layer_norm" else ()
         names = ("input", "normalized_shape", "weight", *biased, "eps")

@@ -1,4 +1,4 @@
-"""Which line of the author's own code made a call: its file, its number and its words, which are read and never run."""
+"""The line of the author's own code that made a call: file, line number and text, which is read and never run."""
 
 import linecache
 import site
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 LONGEST = 160  # characters of a line that are shown
-_MOST_LINES = 6  # of one expression
+_MOST_LINES = 6  # the most lines of one expression
 _TORCH = str(Path(sys.modules["torch"].__file__ or "").parent) if "torch" in sys.modules else ""
 _OWN = str(Path(__file__).parent)
 
@@ -23,7 +23,7 @@ class Source:
         file: its path within the folder of packages or of the work, or its bare name.
         line: counted from 1.
         text: the words of the line; of an expression over several lines all of these, a space for each break.
-        part: the expression within them that made the call; "" where Python does not say.
+        part: the expression within them that made the call; "" if Python does not know it.
     """
 
     file: str
@@ -36,7 +36,7 @@ class Source:
 
 
 def caller(outermost: FrameType | None) -> Source | None:
-    """The innermost line that is neither torch's nor ours, within the call of the model; None where there is none."""
+    """The innermost line outside torch and VizFormer, within the call of the model; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame is not outermost:
         if not _is_inside(frame.f_code.co_filename):
@@ -73,7 +73,7 @@ def _joined(lines: object) -> str:
 
 @cache
 def _shown(file: str) -> str:
-    """A path without the folders above packages and work: these are nobody's business."""
+    """A path without the folders above the packages or the working directory, which are private."""
     path = Path(file)
     for above in (*site.getsitepackages(), sysconfig.get_paths()["stdlib"], str(Path.cwd())):
         if path.is_relative_to(above):

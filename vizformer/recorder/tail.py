@@ -1,9 +1,9 @@
-"""The calls after the last block, kept so that they run again on any stream: the logit lens, with no name known.
+"""The calls after the last block, kept so that they run again on any stream: the logit lens, without any known name.
 
     logits = head(norm(x))        x: the stream at the end of the last block, or of any other
 
-Only calls that read something made of the stream are kept, without their numbers; what else they read (weights) is kept as
-it is.
+Only calls that depend on the stream are kept, without their numbers; their other inputs (weights) are kept as
+they are.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from torch.utils.weak import WeakIdKeyDictionary
 from vizformer.recorder.torch_calls import changed, tensors, works_in_place
 
 MOST = 4096
-"""Calls that are kept at most."""
+"""The most calls that are kept."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A tensor that is made of the stream, by its number."""
+    """The place of a tensor that depends on the stream, given by its number."""
 
     number: int
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A call, with a place for each tensor that is made of the stream."""
+    """A call, with a `_Place` for each tensor that depends on the stream."""
 
     func: Callable[..., Any]
     name: str
@@ -41,7 +41,7 @@ class Kept:
 
 
 class Tail:
-    """What ran after the block that ended last."""
+    """The calls after the latest end of a block."""
 
     def __init__(self) -> None:
         self._numbers: Any = WeakIdKeyDictionary()
@@ -50,7 +50,7 @@ class Tail:
         self._answers: tuple[int, ...] = ()
 
     def begin(self, x: Tensor) -> None:
-        """A block ends with this stream."""
+        """Starts a new tail: a block has ended with the stream x."""
         self.clear()
         self._number(x)
 
@@ -63,7 +63,7 @@ class Tail:
         return self._next - 1
 
     def note(self, func: Any, name: str, given: list[Tensor], args: Any, kwargs: Any, made: Any) -> None:
-        """A call outside of all blocks."""
+        """Keeps a call outside all blocks, if it depends on the stream."""
         if not self._next or len(self._calls) > MOST or not any(x in self._numbers for x in given):
             return
 
@@ -78,22 +78,22 @@ class Tail:
         self._calls.append(Kept(func, name, args, kwargs, outs, auto))
 
     def end(self, out: Any) -> None:
-        """The model hands this back."""
+        """Notes the output of the model."""
         self._answers = tuple(self._numbers.get(x, -1) for x in tensors(out))
         self._numbers = WeakIdKeyDictionary()
 
     def knows(self, x: Tensor) -> bool:
-        """Whether it is made of the stream."""
+        """Whether x depends on the stream."""
         return x in self._numbers
 
     def until(self, x: Tensor) -> "Tail":
-        """The calls so far, which end with this tensor."""
+        """A copy of the tail up to now, with x as its output."""
         made = Tail()
         made._calls, made._answers = list(self._calls), (self._numbers[x],)
         return made
 
     def replay(self, x: Tensor, answer: int) -> Tensor | None:
-        """The tensor of this number in what the model hands back; None where it is not made by these calls alone."""
+        """The output of index `answer`, recomputed for the stream x; None if these calls alone do not give it."""
 
         def run(call: Kept, args: Any, kwargs: Any) -> Any:
             return call.func(*args, **kwargs)
@@ -102,7 +102,7 @@ class Tail:
             return self.run_again(x.clone(), answer, run)
 
     def run_again(self, x: Tensor, answer: int, run: Callable[[Kept, Any, Any], Any]) -> Tensor | None:
-        """`replay` by another way of running a call, which gets its arguments."""
+        """`replay` with `run` in place of plain calls; it gets each call and its arguments."""
         if answer >= len(self._answers) or self._answers[answer] < 0:
             return None
         found: dict[int, Tensor] = {0: x}
@@ -112,7 +112,7 @@ class Tail:
 
         for call in self._calls:
             args, kwargs = _filled(call.args, fill), _filled(call.kwargs, fill)
-            if works_in_place(call.func):  # what it changes is read again elsewhere
+            if works_in_place(call.func):  # another call reads the tensor that it changes
                 args = (args[0].clone(), *args[1:])
             device, dtype = call.autocast or ("cpu", torch.bfloat16)
             with torch.autocast(device, dtype=dtype) if call.autocast else nullcontext():
@@ -125,7 +125,7 @@ class Tail:
 
 
 def _filled(value: Any, fill: Callable[[Any], Any]) -> Any:
-    """Arguments with a tensor for each place in them."""
+    """The arguments with each `_Place` replaced by a tensor."""
     if isinstance(value, _Place):
         return fill(value)
     if isinstance(value, list | tuple) and not isinstance(value, torch.Size):

@@ -1,4 +1,4 @@
-"""What a call of PyTorch does to the dimensions of its tensors, as far as a recorder asks."""
+"""Facts about PyTorch's functions that a recorder needs: how they change the dimensions of tensors."""
 
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -48,11 +48,13 @@ REDUCERS = frozenset(
         "multinomial",
     }
 )
-"""Calls after which numbers are no longer on their way from a product to a map."""
+"""Calls that reduce a dimension; their results no longer lead from a product to a map."""
 
 
 def ends(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether a call takes numbers off the way from a product to a map; the larger of two tensors is still on it."""
+    """Whether the result of a call no longer leads from a product to a map; that of the elementwise maximum of two
+    tensors does.
+    """
     if name in ("max", "min") and isinstance(kwargs.get("other", args[1] if len(args) > 1 else None), Tensor):
         return False
     return name in REDUCERS
@@ -99,7 +101,7 @@ VIEWS = frozenset(
         "requires_grad_",
     }
 )
-"""Calls that make of weights alone other weights."""
+"""Calls whose result counts as a weight if their input is one."""
 
 SILENT = frozenset(
     {
@@ -143,11 +145,11 @@ SILENT = frozenset(
         "index",
     }
 )
-"""Questions about a tensor, which make no tensor."""
+"""Calls that ask about a tensor and make none."""
 
 
 def _opened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy of a function of torch that does not hand itself to the mode as a whole: the mode sees the calls inside."""
+    """A copy of one of torch's functions that does not dispatch as a whole, so that the mode sees the calls inside it."""
 
     def no(*_args: object, **_kwargs: object) -> bool:
         return False
@@ -179,7 +181,7 @@ def works_in_place(func: Callable[..., Any]) -> bool:
 
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same arguments with another one for each tensor."""
+    """The arguments with each tensor replaced by `change` of it."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
@@ -193,13 +195,13 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def copied(x: Tensor) -> Tensor:
-    """A copy that may be written to and differentiated, also of what `torch.inference_mode` made."""
+    """A copy that can be written to and differentiated, even of a tensor made under `torch.inference_mode`."""
     with torch.inference_mode(False):
         return x.detach().clone()
 
 
 def tensors(value: Any, depth: int = 5) -> Iterator[Tensor]:
-    """The tensors in arguments or results, also within objects that hold some (a cache of keys and values)."""
+    """The tensors in arguments or results, also inside objects that hold some (such as a cache of keys and values)."""
     if isinstance(value, Tensor):
         yield value
     elif depth and isinstance(value, list | tuple | set):
@@ -218,7 +220,9 @@ Factors = tuple[Tensor, Tensor, str, str, str]
 
 
 def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Tensor) -> Factors | None:
-    """(a, b, labels of a, of b, of the result) of a product of two tensors, a letter a dimension; None of anything else."""
+    """(a, b, labels of a, of b, of the result) of a product of two tensors, with one letter per dimension; None for
+    other calls.
+    """
     if name == "einsum":
         return _einsum(args)
     pair = list(args)
