@@ -42,7 +42,7 @@ from vizformer.recorder import RecordedAttention, RecordedTrace
 # The most bytes of numbers in a file. A larger view gets small maps and one head, or the lines of one layer.
 MOST_BYTES = 60_000_000
 _PICTURES = {"map": attention, "lines": lines, "text": reading}
-MOST_PICTURES = 16  # of one view, one below the other
+MOST_PICTURES = 16  # the most pictures in one view, one below the other
 Picture = Literal["map", "lines", "text"]
 FirstAxis = Literal["layers", "texts"]
 
@@ -159,15 +159,15 @@ def view(
             that was saved, or of arrays (.npz, .npy, .safetensors, .json).
             Or what `vf.record` hands back, or one attention call of it.
         tokens: the label of each query, and of each key where `key_tokens` are not given. A trace brings its own.
-        kind: of attention, or the name of an array, where there are several; without it the cross-attention of a trace,
+        kind: the kind of attention, or the name of an array, if there are several; default: the cross-attention of a trace,
             and of arrays all, one below the other.
-        site: of a trace, one attention call alone, or the stream there.
+        site: the one attention call of a trace to be shown, or a point of its stream.
         picture: "map", "lines" or "text".
-        first_axis: of one array [n, heads, queries, keys], whether n are its layers or the texts of a batch.
+        first_axis: for one array [n, heads, queries, keys], whether n counts layers or the texts of a batch.
         text: which text of a batch, counted from 0.
 
     Raises:
-        TraceError: numbers that are no weights, shapes that have no place here, another number of tokens; no weights, as
+        TraceError: numbers that are no weights, shapes that do not fit, another number of tokens; no weights, as
             fused kernels have none; one array whose first axis may be either, and a batch without `text`; a trace that
             is empty or lacks the kind or the site; a file that is missing, damaged or too large, or does not hold together.
     """

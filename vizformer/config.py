@@ -1,4 +1,4 @@
-"""What a model is made from: options that fit together, and how they are written as JSON."""
+"""The options that a model is made from, which must fit together, and their form as JSON."""
 
 import json
 from collections.abc import Mapping

@@ -9,12 +9,12 @@ class VizformerError(Exception):
     """Base of every error that VizFormer raises about what it was given.
 
     `message` can be shown in the reader's language; `str(error)` is English.  `passing` is True where the same may go
-    well at another time, or for somebody else: such an error is not remembered.
+    well at another time, or for another visitor: such an error is not cached.
 
     Args:
         said: a message, or the English source text of one, written out where the error is made: the extractor of the
             catalogues knows these errors by name as it knows `N_`.  What comes from outside belongs into `values`.
-        values: of the text's placeholders.
+        values: the values of the text's placeholders.
     """
 
     passing = False

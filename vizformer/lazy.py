@@ -1,4 +1,4 @@
-"""Names that a package hands out on first use (PEP 562): what nobody uses is not imported."""
+"""Names that a package imports on first use (PEP 562): what is not used is not imported."""
 
 import ast
 import sys

@@ -34,7 +34,7 @@ class Point:
     Attributes:
         name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm).
         row: the numbers.
-        added: what the sublayer added here; None at the start and after a norm.
+        added: the row that the sublayer added here; None at the start and after a norm.
     """
 
     name: str
@@ -61,7 +61,7 @@ class BlockStream:
     """The row of one token through a layer.
 
     Attributes:
-        points: in the order of the data; the last one is what the next layer reads.
+        points: the points in order; the last one is the input of the next layer.
         proofs: by the name of each sublayer, the row after it against the recorded residual stream.
     """
 

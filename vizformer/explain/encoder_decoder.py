@@ -35,13 +35,13 @@ MEMORY = "encoder.final"
 
 @dataclass(frozen=True)
 class Attended:
-    site: str  # its name
+    site: str  # the name of the attention site
     # asks, answers: the points of the residual stream from which queries, and keys and values, are computed
     asks: str
     answers: str
     scores: tuple[int, int, int]  # [n_heads, n_q, n_k]
     d_head: int  # the width of a query and a key
-    blocked: dict[Reason, int]  # how many cells of a head are blocked, by reason
+    blocked: dict[Reason, int]  # the number of blocked cells of a head, by reason
     # all q, k and v recomputed from these rows, and z from them in float64, against the recorded ones
     proof: Proof
 
@@ -69,14 +69,14 @@ def attended(checkpoint: AnyCheckpoint, trace: Trace, sites: Iterable[str]) -> t
 class MemoryReader:
     """The keys and values of one decoder layer, and how they follow from the encoder's output."""
 
-    layer: int  # of the decoder
+    layer: int  # the index of the decoder layer
     # whether its keys and values, recomputed from the encoder's output alone, equal those of the trace bit for bit
     same: bool
     # point of the encoder -> difference between the keys computed from there and those of the trace: the largest
     # |difference|
     distances: dict[str, float]
     apart: float  # largest |difference| between its keys and those of layer 0
-    proof: Proof  # its q, from the decoder's row after the self-attention
+    proof: Proof  # q recomputed from the decoder's row after the self-attention
 
 
 def encoder_outputs(trace: Trace) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class EmptyMemory:
     """
 
     weight: float  # 1 / n
-    out: Float[ndarray, " d_model"]  # what is added to every row of the decoder
+    out: Float[ndarray, " d_model"]  # the row added to every row of the decoder
     proof: Proof  # `out` for all rows against the layer's own attention over zeros
 
 

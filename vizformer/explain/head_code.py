@@ -49,7 +49,7 @@ def in_torch(config: ModelConfig, ids: Ids, site: str, head: int, file: str, *, 
         ids: the token ids of each stack.
         site: the name of the attention, e.g. "decoder.2.cross".
         head: counted from 0.
-        file: where the reader has the weights.
+        file: the path of the reader's weights.
         segments: which sentence each token belongs to; empty: all to the first.
 
     Raises:

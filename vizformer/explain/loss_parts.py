@@ -125,8 +125,8 @@ class LossNumbers:
     probabilities: Float[ndarray, " shown"]
     target: Float[ndarray, " shown"]
     gradient: Float[ndarray, " shown"]
-    rest: int  # how many other tokens there are
-    # rest_probability, rest_target, rest_gradient: of all of those together
+    rest: int  # the number of other tokens
+    # rest_probability, rest_target, rest_gradient: the sums of p, q and p - q over these other tokens
     rest_probability: float
     rest_target: float
     rest_gradient: float
@@ -136,8 +136,8 @@ class LossNumbers:
     smoothed: float
     floor: float
     mean_surprise: float  # the mean of -ln p_j over the whole vocabulary
-    eps: float  # the smoothing
-    proof: Proof  # of L_eps, against PyTorch
+    eps: float  # the label smoothing
+    proof: Proof  # L_eps against PyTorch's
 
     @property
     def vocabulary(self) -> int:

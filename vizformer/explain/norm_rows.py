@@ -22,7 +22,7 @@ class NormNumbers:
     """The arithmetic of a norm for one row."""
 
     row: Float[ndarray, " d"]  # the input x
-    mean: float  # of the row; 0 in RMSNorm, which subtracts none
+    mean: float  # the mean of the row; 0 in RMSNorm, which subtracts none
     # mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2; in the norm written by hand divided
     # by d - 1
     variance: float

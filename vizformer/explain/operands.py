@@ -30,7 +30,7 @@ class Operands:
     record: AttentionRecord
     head: int
     query: int
-    angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
+    angles: Float[ndarray, "n pairs"] | None  # the rotary angles, one row per position; None without rotary positions
     slowed: Float[ndarray, " pairs"] | None = None  # the divisors of the angles for longer texts
     theta: float = 10_000.0  # the base of the angles
     distances: Slopes | Buckets | None = None  # the position bias; None if there is none

@@ -41,7 +41,7 @@ class Problem:
     # given, answer: numbers; those of the answer are the key
     given: tuple[Table, ...]
     answer: tuple[Table, ...]
-    working: str  # how the first number of the answer comes about, LaTeX
+    working: str  # the calculation of the answer's first number, LaTeX
 
 
 def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:

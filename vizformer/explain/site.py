@@ -16,7 +16,7 @@ _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
 @dataclass(frozen=True)
 class Site:
     name: str  # e.g. "decoder.2.cross"
-    attention: Attention  # its module
+    attention: Attention  # the module of the attention
     around: Around  # the norms around it, each at its place
     # before, after: names of the residual stream around the sublayer
     before: str

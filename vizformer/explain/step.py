@@ -160,22 +160,22 @@ class Step:
 
     Attributes:
         key: names the step in tests and links.
-        title, text: what happens and why, in words.
-        formula: in symbols (LaTeX).
-        live: the same with this sentence's numbers, for one component (LaTeX; long sums are elided).
+        title, text: the operation and its reason, in words.
+        formula: the formula in symbols (LaTeX).
+        live: the formula with this sentence's numbers, for one component (LaTeX; long sums are elided).
         symbol: the symbol of the result (LaTeX).
         result: float64, or integers where something is numbered; a row [n] or a matrix [rows, n].
         code: the torch lines, plain PyTorch: their names are results of earlier steps or `inputs`.
-        inputs: what `code` reads of the model and its trace: weights, the residual stream, the mask.
+        inputs: the tensors of the model and its trace that `code` reads: weights, the residual stream, the mask.
         also: further results, shown after this one, and names in `code` too.
-        meaning: what the result is called where there are several; None: "the result".
-        written: of a recorded model the author's line, which then stands in the place of `code`.
+        meaning: the name of the result if there are several; None: "the result".
+        written: for a recorded model the author's line, which replaces `code`.
         proof: the comparison with the model.
         operands: the inputs in the formula.
         variable: the name in `code` that holds the result; if not said, the one that it sets last.
         contraction: the product behind the result, term by term, if it is one.
         blocked: cells that the mask blocks, for steps over the keys.
-        axes: what is counted along the axes of the result.
+        axes: the meaning of each axis of the result.
         edited: whether a number of this step was set by hand (`vizformer.model.Edit`) instead of computed.
     """
 
@@ -221,7 +221,7 @@ class Maker:
     # proof, axes: the defaults of the steps
     proof: Proof
     axes: tuple[Axis, ...] = ("features",)
-    blocked: Bool[ndarray, " n"] | None = None  # of the steps whose axis is the keys
+    blocked: Bool[ndarray, " n"] | None = None  # the blocked cells of steps whose axis is the keys
 
     def __call__(
         self,

@@ -121,7 +121,7 @@ def beam_search_of(
     """Beam search with any reading (`vizformer.generation.reading`); `start` is the beginning of every sequence."""
     eos, begun = shape.eos_id, list(start)
     live: list[tuple[list[int], float]] = [([], 0.0)]
-    places: list[int | None] = [None]  # of the live hypotheses in the tree
+    places: list[int | None] = [None]  # the indices of the live hypotheses in the tree
     finished: list[Hypothesis] = []
     parents = [0]
     for _ in range(min(max_new, shape.max_positions - len(begun))):

@@ -20,7 +20,7 @@ class Candidates:
         ids: the token of each step.
         candidates: ids [steps, count].
         before, after: their probabilities before and after penalty, temperature and cuts.
-        cut: what took each of them out, `vizformer.generation.Cut`.
+        cut: which cut removed each of them, `vizformer.generation.Cut`.
         kept: how many tokens of the vocabulary were left to draw from, in each step.
         by_hand: whether the token was given instead of chosen, in each step.
         end: why the text ends; None where it was not written to its end.

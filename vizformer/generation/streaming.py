@@ -74,8 +74,8 @@ def stream(
     With an `edit` every step is a full forward instead: its cells are counted from the start of the sequence.
 
     Args:
-        prompt: what the encoder reads (encoder-decoder) or what the text starts with (decoder-only).
-        prefix: what the target starts with (encoder-decoder; its start mark comes first).
+        prompt: the input of the encoder (encoder-decoder) or the beginning of the text (decoder-only).
+        prefix: the beginning of the target (encoder-decoder; its start mark comes first).
         max_new: at most this many new tokens; fewer when the end mark comes or the positions run out.
         sampling: how a token is chosen.
         instead: step -> id of the token to take there, whatever the model would choose.  The random numbers go on as

@@ -25,13 +25,13 @@ class AttentionRecord:
             share a key/value head (`kv_head`).
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
-        scoring: what becomes of q k^T before anything is added to it.
-        position_bias: what ALiBi or T5 add to the scores for the distance, [n_heads, n_q, n_k], or None.
+        scoring: scale and soft cap of q k^T, before anything is added.
+        position_bias: the bias of the scores by ALiBi or T5, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as in `Trace`.
         sinks: one more score of each row, [n_heads, n_q or 1], whose share of 1 goes to no key; None: there is none.
             Recorded models alone have them.
-        scored: False of a recorded model whose weights are no softmax of scaled products: the position bias is then the
+        scored: False for a recorded model whose weights are no softmax of scaled products: the position bias is then the
             logarithm of the weights, and q and k are zeros.
     """
 

@@ -30,8 +30,8 @@ class Trace:
 
     Attributes:
         tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
-        edit: what was set by hand in this forward.
-        assumed: what the model's files do not say, as "n_heads = 4", where that was assumed; pictures say so.
+        edit: the numbers set by hand in this forward.
+        assumed: options that the model's files lack and that were assumed, such as "n_heads = 4"; pictures say so.
         about: further texts about the model and the input, by name, as a file has them.
         heard: called after every attention call with the number of calls so far; an error that it raises ends the forward.
         logits: [n, vocab_size] of the last stack, once the forward has finished.
@@ -158,7 +158,7 @@ class Trace:
         """Writes everything that is kept as a safetensors file (`vizformer.model.trace_file`).
 
         Args:
-            about: what else the file says of the model and of the text.
+            about: further texts about the model and the input, by name.
         """
         import vizformer
 

@@ -36,7 +36,7 @@ MOST_PATTERN_BYTES = 64 * 2**20
 biases.
 """
 
-MOST_HEADER_BYTES = 16 * 2**20  # of names, shapes and metadata: they are read at once
+MOST_HEADER_BYTES = 16 * 2**20  # the most bytes of names, shapes and metadata, which are read at once
 MOST_VALUES = 2**18  # in one part of the metadata; each takes about 100 bytes of memory
 MOST_CELLS = 2**33
 """The most cells in all maps of one kind of attention in a file that is opened; reading so many takes half a minute."""
@@ -50,7 +50,7 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
     """The content of the file.
 
     Args:
-        about: what else the metadata say, texts by name.
+        about: further texts of the metadata, by name.
     """
     metadata = {
         **trace.about,

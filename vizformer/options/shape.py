@@ -1,4 +1,4 @@
-"""The sizes of a model, which any model has, whoever wrote its code."""
+"""The sizes that every model has, whatever code computes it."""
 
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ class ModelShape:
         vocab_size: number of ids that it predicts.
         input_vocab_size: number of ids that a text may consist of.
         max_positions: the longest sequence, in tokens, that it accepts.
-        activation: of its feed-forward networks, by name; None: not known.
-        start_ids: what a decoder behind an encoder begins with.
+        activation: the name of the activation in its feed-forward networks; None: not known.
+        start_ids: the first ids of a decoder behind an encoder.
         eos_id, pad_id, mask_id: the ids of the end mark, of padding and of [MASK], where it has them.
         never_written: the id that is never generated, where there is one.
     """

@@ -54,7 +54,7 @@ class Value:
         of_text: whether it depends on the stream, and so on the text.
         weight: the name of the parameter that it is, or is a view of.
         stream: whether it is the residual stream: the block's input, or a sum with it.
-        known: its numbers, where they are indices.
+        known: its numbers if they are indices.
     """
 
     shape: tuple[int, ...]

@@ -51,7 +51,7 @@ class Product:
     of_a: str
     of_b: str
     of_out: str
-    versions: tuple[tuple[int, int], tuple[int, int]]  # of a and b, when the product was made
+    versions: tuple[tuple[int, int], tuple[int, int]]  # the versions of a and b when the product was made
 
 
 @dataclass(frozen=True, eq=False)

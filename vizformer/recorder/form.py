@@ -30,7 +30,7 @@ class Form:
     Attributes:
         scale: the factor of q k^T, [batch and heads], or one number for all.
         cap: the soft cap of the scores; None: there is none.
-        added: what is added to the scores, [batch and heads or 1, n_q, n_k], or None.
+        added: the bias of the scores, [batch and heads or 1, n_q, n_k], or None.
         blocked: bool, [batch and heads or 1, n_q, n_k], or None.
         sinks: the score of one more column, [batch and heads], or None.
     """

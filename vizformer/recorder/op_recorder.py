@@ -55,7 +55,7 @@ class Op:
     outs: list[Value]
     module: str
     closes: Call | None = None
-    product: bool = False  # of queries and keys
+    product: bool = False  # whether it is the product of queries and keys
     softmax: bool = False
 
     @property
@@ -139,7 +139,7 @@ class OpRecorder(Recorder):
 
     def entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         if not self._open:
-            self._outermost = sys._getframe(2)  # that of the model's call, which the hook is called from
+            self._outermost = sys._getframe(2)  # the frame of the model's call, which calls the hook
         given = super().entered(module, args, kwargs)
         if self._names.get(module) == self.inside and self._open:
             if self._span is None:

@@ -387,7 +387,7 @@ class RecordedTrace:
         return found[0]
 
     def run(self, number: int) -> "RecordedTrace":
-        """One run alone, counted from 0.
+        """One run as a trace of its own; runs are counted from 0.
 
         Raises:
             TraceError: no such run.
@@ -651,7 +651,7 @@ class RecordedTrace:
         The model runs twice more. Only numbers of this head and this query are kept, at most `op_steps.ROOM` bytes.
 
         Args:
-            site: as `sites` has it, of one run.
+            site: the name of a site (`sites`), of one run.
             query: counted from 0; -1 is the last one.
 
         Raises:

@@ -21,8 +21,8 @@ MOST_PARTS, _DEEPEST = 48, 6
 LONGEST_TEXT = 64  # characters that a part may insert at once
 _MOST_GROWTH = 4096
 _CHARSMAP = 2**21  # bytes; SentencePiece's own has 240,000
-MOST_CHARACTERS = 2**19  # that a text may become
-_QUADRATIC = 8  # as if a text became so many times as long: 2**16 characters are gone through from each of them
+MOST_CHARACTERS = 2**19  # the most characters that a text may become
+_QUADRATIC = 8  # counts as growth by this factor: each of at most 2**16 characters may start a pass over the rest
 _UNICODE = 3  # beyond what NFKD makes of a text: lower case, spaces around Chinese characters
 
 

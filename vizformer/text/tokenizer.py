@@ -30,7 +30,7 @@ class Token:
 
     Attributes:
         id: its row in the embedding table.
-        text: what to show on screen: no byte-level or word-piece markers, never broken UTF-8.
+        text: the text for display, without byte-level or word-piece markers and never broken UTF-8.
         piece: the vocabulary entry itself.
         start, end: the characters of the text it covers, text[start:end]; empty for added special tokens.
         word: index of the word it belongs to, None for added special tokens.
@@ -50,7 +50,7 @@ class Tokenizer:
     """Text to tokens and back.
 
     Attributes:
-        first_tokens: by the script of a text, the token that is put before it (`with_first_tokens`); most have none.
+        first_tokens: script of a text -> the token that is put before it (`with_first_tokens`); mostly empty.
 
     Raises (all methods): TokenizerError, naming the value, the rule and the way out.
     """
@@ -158,7 +158,7 @@ class Tokenizer:
         Source: Johnson et al. 2017, section 3.
 
         Args:
-            first_tokens: by the script, as Unicode calls it: `{"CJK": "<2en>", "LATIN": "<2zh>"}`.
+            first_tokens: script, by its Unicode name -> token: `{"CJK": "<2en>", "LATIN": "<2zh>"}`.
         """
         missing = next((piece for piece in first_tokens.values() if self.id_of(piece) is None), None)
         if missing is not None:

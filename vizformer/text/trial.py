@@ -24,7 +24,7 @@ _MOST_COMMAS = 2_500_000  # in a file: as many values; each takes some 100 bytes
 _MOST_A_ROW, _MOST_BESIDE = 20, 100_000  # commas: a token has one, a merge two of its own, an added token eight
 _TEXTS = ("Hello, world! 你好 1", " " * 200 + "x", "a" * 200 + "!", "\n" * 200, "\ufdfa\u0130é" * 20)
 _MOST_KEPT = 256
-_kept: OrderedDict[str, Message | None] = OrderedDict()  # what was said of a file, by its digest
+_kept: OrderedDict[str, Message | None] = OrderedDict()  # digest of a file -> why it is refused, or None
 _lock = threading.Lock()
 
 

@@ -46,12 +46,12 @@ from vizformer.training.speed import fast_short_attention
 Body = Literal["words", "frozen", "tuned"]
 BODIES: tuple[Body, ...] = get_args(Body)
 MODEL, TOPICS = "cloze", ("animals", "food", "weather", "travel")
-HELD_OUT = (2, 5)  # of every seven sentences
+HELD_OUT = (2, 5)  # the held-out ones of every seven sentences
 EPOCHS, BATCH = 8, 10
-RATES = {"words": 0.05, "frozen": 0.02, "tuned": 0.01}  # of W and b
-BODY_RATE = 3e-4  # of the encoder, where it is trained
+RATES = {"words": 0.05, "frozen": 0.02, "tuned": 0.01}  # the learning rates of W and b
+BODY_RATE = 3e-4  # the learning rate of the encoder, if it is trained
 LONGEST = 64  # tokens of a sentence
-SECONDS = 60.0  # of training, whatever the machine
+SECONDS = 60.0  # the longest training, on any machine
 SETTINGS, PROGRESS, TUNED, HEADS = "settings.json", "progress.jsonl", "model", "heads.safetensors"
 
 

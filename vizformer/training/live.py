@@ -68,7 +68,7 @@ class Plan:
     # token embeddings are multiplied by sqrt(d_model); else the rows of the table, which begin as short as they do with
     # it, are added to the positions as they are
     scaled_embedding: bool = True
-    residual: bool = True  # what a sublayer makes is added to what it read; else it takes its place
+    residual: bool = True  # the output of a sublayer is added to its input; else it replaces it
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:

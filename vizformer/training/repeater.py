@@ -89,7 +89,7 @@ class Repeater(nn.Module):
 
 @dataclass(frozen=True)
 class Said:
-    symbols: tuple[int, ...]  # as many as were read; the end mark too, where the network ends early
+    symbols: tuple[int, ...]  # as many as were read, including the end mark if the network ends early
     looked: Float[np.ndarray, "n n"]  # where the decoder looked, [said, read]; with one vector always at the last state
 
 

@@ -46,7 +46,7 @@ class Task:
         return (*MARKS, *self.symbols, *self.separator)
 
     def read(self, text: str) -> Example:
-        """A question that somebody typed, with spaces or without, and its right answer.
+        """A question as typed, with or without spaces, and its right answer.
 
         What follows a separator is left out: it would be the answer.
 
