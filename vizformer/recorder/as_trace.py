@@ -95,7 +95,7 @@ def _beside(steps: Sequence[Tensor]) -> Tensor:
 
 
 def _by_weights(attention: "RecordedAttention") -> AttentionRecord | None:
-    """A form whose softmax gives the weights w: its scores are log w, and its sink is log(1 - sum w)."""
+    """A record whose softmax gives the weights w: scores log w, sink log(1 - sum w); None if w are no shares of 1."""
     try:
         v = attention.v
     except TraceError:

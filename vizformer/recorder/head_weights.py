@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROVED = 1e-5  # the tolerance, as a share of the largest number of the result, in float32
 _WEIGHED = PRODUCTS | {"linear", "addmm", "conv1d"}
-_READ_AT_ONCE = 8  # the latest inputs of products with weights, which are followed to q, k and v
+_READ_AT_ONCE = 8  # how many of the latest inputs of products with weights are followed to q, k and v
 
 
 class WeightsRecorder(WritesRecorder):

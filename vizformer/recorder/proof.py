@@ -59,7 +59,7 @@ class RowProof:
 
 
 def prove_row(attention: "RecordedAttention", head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
-    """The proof of a row [n_k] of a head's map: its product with v is the model's own z.
+    """Compares a row [n_k] of a head's map with the model: its product with v must be the model's own z.
 
     If the form of the call is known (`RecordedAttention.forms`), the row is also compared with its softmax.
 

@@ -148,7 +148,7 @@ class RecordedAttention:
         return torch.cat(rows)
 
     def prove(self, head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
-        """The proof that a row of a drawn map is what the model multiplied v by (`vizformer.recorder.proof`).
+        """Compares a row of a drawn map with what the model multiplied v by (`vizformer.recorder.proof`).
 
         Args:
             query: counted from 0; -1 is the last one.

@@ -539,7 +539,7 @@ class Recorder(TorchFunctionMode):
         return rows and (call.n_q > 1 or ("queries", call.site) in self.escaped)
 
     def _follow_sums(self, ins: list[Tensor], made: Any) -> None:
-        """Follows a sum of exp(scores) on its way to z: what it divides there is a share of the map."""
+        """Follows a sum of exp(scores) on its way to z: what it scales there is a share of the map."""
         if any(x in self._z or x in self._with_z for x in ins):
             self.escape(
                 ("scaled", self._site),
