@@ -1,4 +1,4 @@
-"""The way back from the last rows to the parts of the model that have written into them, with what is not linear frozen.
+"""The backward pass from the last rows to the parts of the model that have written into them, nonlinear parts frozen.
 
 What is frozen and why the terms sum to where the way begins is said in `vizformer.analysis.attribution.direct`.
 """
@@ -33,11 +33,11 @@ _MEAN_ROW: "dict[str, tuple[weakref.ref[Tensor], int, Row]]" = {}
 
 
 class Backward:
-    """Directions g of some rows on their way back through a stack, and the terms that they have met.
+    """A linear backward pass through one stack: it carries directions g [rows, d_model] and collects terms.
 
-    A term is a sum over the rows of g . what a part has written into the row; `directions` are place -> g there.
+    A term is the sum over the rows of g . (what a part has written into the row); `directions` maps a place to g there.
 
-    `squares`: of all products that were summed: what rounding is measured by.
+    `squares` is the sum of the squares of all products in the terms; the rounding error is measured by it.
     """
 
     def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, rows: slice, g: Rows) -> None:
@@ -47,7 +47,7 @@ class Backward:
         self.squares = 0.0
 
     def stack(self, name: Literal["encoder", "decoder"] | None = None) -> None:
-        """From the last rows of a stack, that which predicts if it is not named, to the tables of the embedding."""
+        """Carries g from the last rows of a stack (by default the one that predicts) back to the embedding tables."""
         model = self.checkpoint.model
         stack = predicting_stack(self.checkpoint) if name is None else name
         module = model.encoder if stack == "encoder" else model.decoder
@@ -63,14 +63,14 @@ class Backward:
         self.embedding(stack)
 
     def layer(self, block: Block, at: str) -> None:
-        """Through a layer, its last sublayer first."""
+        """Carries g back through a layer, its last sublayer first."""
         self.sublayers(block, at, ("self", "cross", "feedforward"))
         previous = int(at.split(".")[1]) - 1
         if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
             self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
 
     def sublayers(self, block: Block, at: str, kinds: Collection[str]) -> None:
-        """Through some sublayers of a layer, the last first."""
+        """Carries g back through some sublayers of a layer, the last one first."""
         for kind, __, before, after in reversed([one for one in sublayers(block) if one[0] in kinds]):
             x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
@@ -88,7 +88,7 @@ class Backward:
     def sublayer(
         self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts rows d_model"], bias: Row
     ) -> None:
-        """The terms of what a sublayer has written."""
+        """Adds the terms of the output of one sublayer: of each head or of the network, and of the bias."""
         if kind == "feedforward":
             if isinstance(block.feedforward, FeedForward) and block.feedforward.W_out.bias is not None:
                 self.add("feedforward_bias", place, self.g * bias)
@@ -100,7 +100,7 @@ class Backward:
             self.add("head", place, self.g * parts[head], head)
 
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
-        """What a sublayer has written: of each head, or of all neurons; and its last bias."""
+        """The output of a sublayer, split into heads (or one part for a feed-forward network), and its output bias."""
         network = block.feedforward
         if kind == "feedforward":
             inner = inner_rows(block, network, self.trace, at, self.rows)
@@ -111,7 +111,7 @@ class Backward:
         return parts, bias_of(attention.W_O)
 
     def embedding(self, stack: Literal["encoder", "decoder"]) -> None:
-        """From the first layer to the rows of the tables."""
+        """Carries g back from the first layer to the rows of the embedding tables."""
         model, config = self.checkpoint.model, self.checkpoint.model.config
         tokens = self.trace.tokens[stack]
         ids = torch.tensor([token.id for token in tokens[self.rows]])
@@ -137,7 +137,7 @@ class Backward:
             self.add(part, "embedding", self.g * rows)
 
     def through(self, norm: Norm, y: Rows, place: str) -> None:
-        """Through a norm of the rows y, with what it divides them by held: g . norm(y) = g . beta + g' . y."""
+        """Carries g back through a norm of the rows y, its divisor frozen: g . norm(y) = g . beta + g' . y."""
         centred = y - y.mean(-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else y
         square = (centred**2).mean(-1, keepdims=True)
         if isinstance(norm, nn.LayerNorm):
@@ -146,7 +146,7 @@ class Backward:
         self.g = g - g.mean(-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else g
 
     def set_by_hand(self, name: str, computed: Rows) -> None:
-        """What was set by hand at a point of the residual stream, as a term of its own."""
+        """Adds a term for the change that was set by hand at a point of the residual stream."""
         edit = self.trace.edit
         if edit is not None and any(self.rows.start <= cell.index[0] < self.rows.stop for cell in edit.cells_of(name)):
             self.add("by_hand", name, self.g * (self.row(name) - computed))
@@ -163,14 +163,14 @@ class Backward:
 
 
 class LogitBackward(Backward):
-    """The way back from one logit (see `logit_attribution`)."""
+    """The backward pass from one logit (see `logit_attribution`)."""
 
     def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, position: int) -> None:
         width = checkpoint.model.config.d_model
         super().__init__(checkpoint, trace, slice(position, position + 1), np.zeros((1, width)))
 
     def head(self, token: int, against: Against) -> None:
-        """From the logit to the row that the last layer has left."""
+        """Sets g to the gradient of the logit, less what it is compared with, at the final row of the stack."""
         model, stack = self.checkpoint.model, predicting_stack(self.checkpoint)
         table = (model.embedding if model.unembedding is None else model.unembedding).weight
         bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
@@ -194,7 +194,7 @@ class LogitBackward(Backward):
 
 
 class HeadsBackward(LogitBackward):
-    """The way back from one logit for what heads have written alone: networks whose sums nothing norms are passed by."""
+    """The backward pass from one logit for the heads alone: it skips a network unless a norm follows its residual sum."""
 
     def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
         around = block.around(kind)
@@ -214,14 +214,14 @@ def mean_row(table: Tensor) -> Row:
 
 
 def reference(values: Float[ndarray, " vocab"], against: Against) -> float:
-    """What is taken off each logit, or off what belongs to it."""
+    """The number that is subtracted from each logit: 0, the mean over the vocabulary, or that of the token `against`."""
     if against is None:
         return 0.0
     return float(values.mean() if against == "mean" else values[against])
 
 
 def inner_rows(block: Block, network: FeedForward, trace: Trace, at: str, rows: slice) -> Float[ndarray, "rows d_ff"]:
-    """What the neurons hand on in some rows."""
+    """The activations of the neurons of a feed-forward network in some rows, as W_out reads them."""
     x = network_input(block, trace, at, rows)
     return inner_numbers(x, network, trace.residual(f"{at}.pre").dtype)[-1]
 

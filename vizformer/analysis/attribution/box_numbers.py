@@ -34,7 +34,7 @@ _TERMS = 2  # of a sum that are written out: the largest
 
 @dataclass(frozen=True)
 class Vector:
-    """A row at one point of a box."""
+    """The vector of one token at one point inside a box."""
 
     name: str
     values: Float[ndarray, " n"]
@@ -243,12 +243,12 @@ def _n(value: float) -> str:
 
 
 def _f(value: float) -> str:
-    """A number that may follow a sign."""
+    """Formats a number; a negative one stands in parentheses."""
     return f"({_n(value)})" if value < 0 else _n(value)
 
 
 def _eps(norm: Norm) -> str:
-    """1e-05 as 10⁻⁵."""
+    """Formats the epsilon of a norm: 1e-05 as 10⁻⁵."""
     digits, __, exponent = f"{norm.eps:.0e}".partition("e")
     power = "".join("⁻" if sign == "-" else "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(sign)] for sign in str(int(exponent)))
     return f"10{power}" if digits == "1" else f"{digits} · 10{power}"
@@ -259,7 +259,7 @@ def _each(values: ndarray, one: Callable[[int], str], first: int = 0) -> tuple[s
 
 
 def _sum(left: ndarray, right: ndarray, add: float) -> str:
-    """The largest products of a sum."""
+    """Writes out the largest products of a dot product."""
     largest = np.argsort(-np.abs(left * right), kind="stable")[:_TERMS]
     shown = " + ".join(f"{_f(left[i])} × {_f(right[i])}" for i in largest)
     more = " + …" if len(left) > _TERMS else ""

@@ -88,7 +88,7 @@ def neurons(checkpoint: AnyCheckpoint, trace: Trace, found: LogitAttribution, la
 
 
 def what_is_frozen(checkpoint: AnyCheckpoint) -> Iterator[Message]:
-    """What was held at its value in the forward, so that the logit is a sum; one sentence each."""
+    """Names what was frozen at its value in the forward, so that the logit is a sum; one sentence each."""
     config = checkpoint.model.config
     if config.norm_order == "post":
         yield N_(

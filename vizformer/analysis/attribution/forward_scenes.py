@@ -33,7 +33,7 @@ _CANDIDATES = 6
 
 @dataclass(frozen=True)
 class Look:
-    """One head, between the tokens that are shown."""
+    """The attention weights of one head between the tokens that are shown."""
 
     # layer, head: which one
     layer: int
@@ -46,7 +46,7 @@ class Look:
 
     @property
     def weight(self) -> float:
-        """How much the row that is followed looks at the key."""
+        """The attention weight of the followed row on the key."""
         return float(self.weights[self.query, self.key])
 
 
@@ -60,7 +60,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Writing:
-    """What the decoder chooses, row by row, of the rows that are shown."""
+    """The tokens that the decoder chooses in the rows that are shown."""
 
     choices: tuple[Choice, ...]  # what follows each row, and what the model itself finds most probable
     probabilities: Float[ndarray, " n_target"]  # of the token that follows
@@ -146,7 +146,7 @@ def walkthrough(
 
 
 def _look(trace: Trace, stack: Literal["encoder", "decoder"], tokens: Sequence[Token], query: int, n: int) -> Look:
-    """Of the heads of the first layers with a softmax, the one in which `query` looks most at another word that is shown."""
+    """The head, in the first layers with a softmax, in which `query` gives another shown word the largest weight."""
     words = [i for i, token in enumerate(tokens[:n]) if i != query and _is_word(token)]
     others = words or [i for i in range(n) if i != query] or [query]
     found = [
@@ -166,7 +166,7 @@ def _is_word(token: Token) -> bool:
 def _cross(
     trace: Trace, tokens: Sequence[Token], target: Sequence[Token], found: Sequence[Choice], key: int, n: int
 ) -> Look:
-    """Of the heads of cross-attention in the first layers and the rows of the decoder, those that look most at `key`.
+    """The cross-attention head of the first layers, and the decoder row, with the largest weight on `key`.
 
     Rows that choose a word come before those that choose a mark.
     """

@@ -39,11 +39,11 @@ AT_ONCE = 4096  # tokens of one forward of ours with its gradients; somebody's o
 
 @dataclass(frozen=True)
 class InputAttribution:
-    """What every token of the input adds to a logit.
+    """The attribution of a logit to every token of the input.
 
     Attributes:
         gradient_x_input: stack -> one number for each of its tokens.
-        integrated: likewise.
+        integrated: integrated gradients, by stack and token in the same way.
     """
 
     position: int
@@ -65,12 +65,12 @@ class InputAttribution:
 
     @property
     def missing(self) -> float:
-        """What the integrated gradients lack to f(E) - f(B)."""
+        """f(E) - f(B) less the sum of the integrated gradients: the error of the integral."""
         return self.value - self.baseline - float(sum(each.sum() for each in self.integrated.values()))
 
     @property
     def share_missing(self) -> float:
-        """The same as a share of f(E) - f(B)."""
+        """|missing| / |f(E) - f(B)|."""
         return abs(self.missing) / max(abs(self.value - self.baseline), 1e-9)
 
 
@@ -112,7 +112,7 @@ def input_attribution(
 
 
 def starts(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Of each stack the rows of its tokens in the table of embeddings, and the baseline, [1, n, d] both."""
+    """The embedding rows of each stack's tokens, and the baseline rows, each [1, n, d_model]."""
     rows, origin = {}, {}
     for stack, (own, table) in checkpoint.embeddings(trace).items():
         mean = table.mean(0, dtype=torch.float64).to(table.dtype)

@@ -78,7 +78,7 @@ def familiarity(checkpoint: AnyCheckpoint, trace: Trace, text: str) -> Familiari
 
 
 def strange(found: Familiarity, bounds: Bounds, *, written: bool = True) -> Sign | None:
-    """By which measure a text is unlike the held-out ones; None where it is like them, or too short to tell.
+    """The measure by which a text differs from the held-out texts; None where it does not, or is too short to tell.
 
     Args:
         written: whether the model itself chose the tokens after the first, or reads them: else their log-probability says
@@ -100,7 +100,7 @@ def read_bounds(content: Mapping[str, Mapping[str, Any]]) -> dict[str, Bounds]:
 
 
 def bounds_for(text: str, known: Mapping[str, Bounds]) -> Bounds:
-    """Those of the script of a text; of a script without any those of letters."""
+    """The bounds for the script of a text, or those for Latin letters where the model has none for that script."""
     return known.get(script(text)) or known[LATIN]
 
 

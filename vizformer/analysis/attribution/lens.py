@@ -217,7 +217,7 @@ def right_tokens(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[int, ...]:
 
 
 def what_is_inexact(checkpoint: AnyCheckpoint) -> Iterator[Message]:
-    """What the lens takes for granted with this model, one sentence each."""
+    """Names what the lens assumes of this model that does not hold exactly, one sentence each."""
     if not checkpoint.is_own:
         yield N_(
             "The calls that this model makes after its last block run again on the stream of every layer. They were learned "

@@ -87,7 +87,7 @@ def forward_picture(
     whole: tuple[Kind, int] | None = None,
     predicts: bool = True,
 ) -> ForwardPicture:
-    """What is drawn of a forward.
+    """The numbers of a forward that the picture shows.
 
     Args:
         layer: of more than `LAYERS` layers, one that is to be among them; the first and the last are in any case.
@@ -195,7 +195,7 @@ def _rests(
 
 
 def _look(lanes: Sequence[Lane], mask_id: int | None) -> Look:
-    """Of the last kind of attention, in the rows that choose a token, the largest weight onto a word.
+    """The largest weight on a word in the last kind of attention, over the rows that choose a token.
 
     Weights that are all there is to give (above `_ALL`) are left out: of them there is nothing to work out.
     """
@@ -215,7 +215,7 @@ def _look(lanes: Sequence[Lane], mask_id: int | None) -> Look:
 
 
 def look_of(lanes: Sequence[Lane], kind: Kind) -> Look | None:
-    """Of a kind of attention the largest weight of a word onto another word; None where the model has no such kind."""
+    """The largest weight from one word to another in a kind of attention; None where the model has no such kind."""
     every = [one for lane in lanes for one in lane.attention]
     if all(one.kind != kind for one in every):
         return None

@@ -49,14 +49,14 @@ def writable(checkpoint: AnyCheckpoint, values: Float[Tensor, "*n vocab_size"]) 
 
 
 def least_sure(checkpoint: AnyCheckpoint, trace: Trace, rows: Sequence[int]) -> int:
-    """Of some rows of the last stack the one whose best token has the least probability: argmin_i max_t p[i, t]."""
+    """The row, of some rows of the last stack, whose best token is least probable: argmin_i max_t p[i, t]."""
     logits = writable(checkpoint, trace.logits[list(rows)].double())
     return rows[int(torch.softmax(logits, dim=-1).amax(-1).argmin())]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a row of a decoder is there to choose: the token that follows it.
+    """The token that a row of a decoder predicts, and the token that follows it in the text.
 
     Attributes:
         next: the token that does follow in this text; after the last row, the model's own choice.
@@ -68,7 +68,7 @@ class Choice:
 
 
 def choices(checkpoint: AnyCheckpoint, trace: Trace) -> tuple[Choice, ...]:
-    """For every row of the decoder, what it chooses: argmax_t logits[i, t], and the token i + 1 of the text.
+    """The choice of every row i of the decoder: argmax_t logits[i, t], and the token i + 1 of the text.
 
     Empty where nothing is chosen: a model without a decoder, or a recorded one without logits.
     """

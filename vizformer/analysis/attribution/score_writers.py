@@ -104,7 +104,7 @@ class ScoreSplit:
         )
 
     def of(self, side: Side) -> Float[ndarray, " writers"]:
-        """What each writer of a side gives to the score, with all writers of the other."""
+        """The share of each writer of one side in the score, summed over all writers of the other side."""
         return self.table.sum(axis=1 if side == "query" else 0)
 
 
@@ -143,7 +143,7 @@ def score_split(
 def writer_tokens(
     checkpoint: AnyCheckpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
 ) -> Float[ndarray, " n_k"]:
-    """Of a writer that is a head: its share of the score, token by token that it took it from.
+    """The share of a head's output in the score, split over the tokens that the head attended to.
 
         sum over the writer's keys t of a_t (v_t W_O -> q_i or k_j) . (all of the other side)
 
@@ -169,7 +169,7 @@ def writer_direction(checkpoint: AnyCheckpoint, trace: Trace, split: ScoreSplit,
 def writer_way(
     checkpoint: AnyCheckpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
 ) -> tuple[Float[ndarray, "d_head d_model"], Float[ndarray, " d_head"]]:
-    """How what a head has written becomes query or key [d_head, d_model], and that becomes score [d_head].
+    """The linear map from a head's output to a query or key [d_head, d_model], and from that to the score [d_head].
 
     Raises:
         TraceError: the writer is no head.
@@ -200,7 +200,7 @@ def value_writers(
 
 @dataclass(frozen=True)
 class Written:
-    """What was written into a row, as a query, a key or a value sees it."""
+    """The contributions of all writers to a row, projected to its query, its key or its value."""
 
     writers: tuple[Writer, ...]
     vectors: Float[ndarray, "writers d_head"]  # what each of the writers has of it; they sum to it
@@ -240,7 +240,7 @@ class _Ways(Backward):
         return parts[:, self.rows], bias
 
     def before(self, site: str) -> None:
-        """From what a sublayer of attention reads to the tables of the embedding."""
+        """Carries g back from the input of an attention sublayer to the embedding tables."""
         stack, number, kind = site.split(".")
         block, at = find_block(self.checkpoint, stack, int(number)), f"{stack}.{number}"
         norm = block.around("cross" if kind == "cross" else "self").before

@@ -25,7 +25,7 @@ Stack = Literal["encoder", "decoder"]
 
 @dataclass(frozen=True)
 class HeadRow:
-    """One head, between the tokens that are shown, with what its weights are made of."""
+    """The scores of one head between the tokens that are shown, and the weighted values of the query that is followed."""
 
     scores: Float[ndarray, "n_q n_k"]  # what softmax sees; NaN where the mask blocks
     # weight times value row, one row for each key, of the query that is followed: its first cells
@@ -36,7 +36,7 @@ class HeadRow:
 
 @torch.inference_mode()
 def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
-    """What the weights of a head are made of, and what they are for: z = sum over keys of weight times value."""
+    """The scores of a head and, for the query that is followed, z = sum_j a_j v_j [d_head] with its terms a_j v_j."""
     record = trace[site_name(stack, look.layer)]
     n_q, n_k = look.weights.shape
     scores = record.scores(look.head)[:n_q, :n_k].float().cpu().numpy()
@@ -68,7 +68,7 @@ def layer_maps(trace: Trace, stack: Stack, look: Look) -> Float[ndarray, "heads 
 
 
 def previous_shares(maps: Float[ndarray, "heads n n"]) -> Float[ndarray, " heads"]:
-    """Of what each head gives, the share that goes to the token before; the mean over all rows but the first."""
+    """The weight of each head on the previous token, averaged over all rows but the first."""
     return np.array([np.diagonal(one, -1).mean() if len(one) > 1 else 0.0 for one in maps])
 
 
@@ -87,7 +87,7 @@ class Unmasked:
 
 @torch.inference_mode()
 def unmasked(trace: Trace, shown: int) -> Unmasked:
-    """Of the decoder's first layer, the head that would look ahead most if nothing were blocked."""
+    """The head of the decoder's first layer that would give later tokens the most weight without a mask."""
     layer = 0
     record = trace[site_name("decoder", layer)]
     n = min(shown, record.q.shape[1])

@@ -34,7 +34,7 @@ from vizformer.model.input_check import row_at, token_id
 def row_effects(
     base: Float[Tensor, " vocab_size"], logits: Float[Tensor, "runs vocab_size"], token: int
 ) -> Float[ndarray, "3 runs"]:
-    """KL, change of the logit, change of the probability of `token`, of each run."""
+    """KL(P || P') in nats and the changes of the logit and of the probability of `token`, for each run."""
     p, q = base.double().log_softmax(-1), logits.double().log_softmax(-1)
     divergence = (p.exp() * (p - q)).nan_to_num_(0.0).sum(-1)  # (a token that can never come: 0 ln 0)
     logit = logits[:, token].double() - base[token].double()
@@ -73,7 +73,7 @@ class Effect:
 
     @classmethod
     def of(cls, part: Part, values: Sequence[float]) -> "Effect":
-        """Of a column of `effects_of_runs`."""
+        """Makes the effect of a part from one column of `effects_of_runs`."""
         divergence, logit, probability, loss = values
         return cls(part, divergence, logit, probability, None if np.isnan(loss) else loss)
 
@@ -107,7 +107,7 @@ def parts_of(trace: Trace) -> tuple[Part, ...]:
 
 
 def edit_without(parts: Iterable[Part], means: Means | None = None, edit: Edit | None = None) -> Edit:
-    """What a forward, or a generation, is given to do without some parts: zero in their place, or their means.
+    """The edit that ablates some parts in a forward or a generation: zero in their place, or their means.
 
     Args:
         means: of `mean_outputs`; what they do not name becomes zero.
@@ -118,12 +118,12 @@ def edit_without(parts: Iterable[Part], means: Means | None = None, edit: Edit |
 
 
 def patch_in_place(part: Part, value: Tensor | float) -> Patch:
-    """What puts a value in the place of what a part puts out: of a head its z, of a sublayer what it adds to the stream."""
+    """The patch that replaces the output of a part by a value: z of a head, or what a sublayer adds to the stream."""
     return Patch(part.sublayer, (), value) if part.head is None else Patch(f"{part.sublayer}.z", (part.head,), value)
 
 
 def without(checkpoint: AnyCheckpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
-    """The same tokens without some parts, or with their means in their place; `trace` itself is left as it is.
+    """A forward over the tokens of `trace` with some parts replaced by zero or by their means; `trace` is not changed.
 
     The texts are those of `trace`, and what was set by hand there is set here too.
 
@@ -190,13 +190,13 @@ def effects_of_runs(
 
 
 def effect(trace: Trace, part: Part, other: Tensor, row: int, token: int) -> Effect:
-    """What other logits [n, vocab_size] of the tokens of a trace say of a part."""
+    """The effect of a part, from the logits [n, vocab_size] of a run without it, measured against those of the trace."""
     values = row_effects(trace.logits[row], other[row][None], token)[:, 0].tolist()
     return Effect.of(part, [*values, float((_losses(trace, other[None]) - _losses(trace, trace.logits[None]))[0])])
 
 
 def _losses(trace: Trace, logits: Float[Tensor, "b n vocab_size"]) -> Float[ndarray, " b"]:
-    """Of each run; NaN where no token of the text follows another."""
+    """The mean loss of each run in nats per token; NaN where the text has fewer than two tokens."""
     tokens = trace.tokens.get("decoder", ())
     following = torch.tensor([token.id for token in tokens[1:]], dtype=torch.long, device=logits.device)
     found = [-each[: len(following)].double().log_softmax(-1).gather(1, following[:, None]).mean() for each in logits]

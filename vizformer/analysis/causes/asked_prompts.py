@@ -16,7 +16,7 @@ MOST_TOKENS = 256  # of a prompt, both stacks together
 
 @dataclass(frozen=True)
 class Asked:
-    """A row as a model reads it."""
+    """One row of a prompt set, tokenized and run through a model."""
 
     number: int  # of the row, from 0
     # clean, corrupted: the runs; the second is made when it is asked for, and None where the row has none

@@ -50,7 +50,7 @@ class Start(NamedTuple):
 
 
 def start_of(checkpoint: AnyCheckpoint, tensors: Sequence[str]) -> Start:
-    """Of a run that changes these tensors, "decoder.2.self.z", "decoder.final"; the very end where there is none."""
+    """Where a run that changes these tensors ("decoder.2.self.z") departs from the trace; the end without any."""
     config, last = checkpoint.model.config, "encoder" if checkpoint.model.decoder is None else "decoder"
     found = []
     for tensor in (*tensors, f"{last}.final"):
@@ -68,13 +68,13 @@ def _start(checkpoint: AnyCheckpoint, run: Sequence[Patch], row: int | None, fir
 
 
 def _position(patch: Patch) -> int | None:
-    """The one that a patch is at; None where it is at all of them."""
+    """The position that a patch changes; None where it changes all positions."""
     at = POSITION.get(patch.tensor.rpartition(".")[2], 0)
     return patch.index[at] if len(patch.index) > at else None
 
 
 def at_once(checkpoint: AnyCheckpoint, length: int, rows: int) -> int:
-    """How many runs over so many tokens, both stacks counted, one batch may hold, where so many rows of each are read."""
+    """The largest batch of runs: `length` tokens each, both stacks counted, with logits read at `rows` rows of each."""
     room = MOST_LOGITS // (rows * checkpoint.model.config.vocab_size)
     return max(1, min(MOST_ITEMS, MOST_TOKENS // length, room))
 
@@ -97,10 +97,10 @@ def resumed(
     *,
     row: int | None = None,
 ) -> Float[Tensor, "b *n_out d_model"]:
-    """What comes out of the last stack where `x` enters a layer, from a position on; before it all is as in the trace.
+    """The output of the last stack where `x` enters a layer from a position on; everything earlier is as in the trace.
 
     Args:
-        row: the only one that is wanted: then the last layer of a decoder computes no other one.
+        row: the only row that is returned; the last layer of a decoder then computes no other one.
     """
     model, items, first = checkpoint.model, len(x), start.position
     ids = {stack: checkpoint.tensor(tokens).expand(items, -1) for stack, tokens in trace.tokens.items()}
@@ -139,7 +139,7 @@ def _touches(edit: Edit | None, layer: str) -> bool:
 
 
 def entering(trace: Trace, start: Start, items: int) -> Float[Tensor, "b n d_model"]:
-    """What enters the layer at which runs start, from the position of the start on."""
+    """The input rows of the layer at which runs start, from the position of the start on."""
     name = f"{start.stack}.{start.layer}.pre"
     x = trace.residual(name if name in trace.residuals else f"{start.stack}.{start.layer - 1}.post")
     return x[start.position :].expand(items, *x[start.position :].shape)
@@ -197,7 +197,7 @@ def patched_logits(
     *,
     first: int = 0,
 ) -> Iterator[tuple[list[int], Float[Tensor, "b *n vocab_size"]]]:
-    """As `logits_of_runs`, of runs that have patches of their own beside what was set by hand in `trace`.
+    """The logits of runs with patches of their own, added to the edit of `trace`, as `logits_of_runs` yields them.
 
     Args:
         first: a position before which the values of no patch of a decoder differ from what is there; values of all
@@ -222,7 +222,7 @@ def patched_logits(
 def _one_by_one(
     checkpoint: AnyCheckpoint, trace: Trace, runs: Sequence[Sequence[Patch]], row: int | None, heard: Heard | None
 ) -> Iterator[tuple[list[int], Float[Tensor, "1 *n vocab_size"]]]:
-    """Of recorded code, which begins at the beginning and with one text."""
+    """The logits of runs of recorded code, which computes one whole forward for each run."""
     base = trace.edit or Edit()
     for number, run in enumerate(runs):
         logits = rerun(checkpoint, trace.tokens, replace(base, patches=(*base.patches, *run))).logits
@@ -244,7 +244,7 @@ def _moved(patch: Patch, first: int, item: int) -> Patch:
 def judged(
     batches: Iterator[tuple[list[int], Tensor]], count: int, judge: Callable[[Tensor], Float[ndarray, "*shape b"]]
 ) -> Float[ndarray, "*shape runs"]:
-    """What `judge` makes of the logits of each run, in the order of the runs."""
+    """Applies `judge` to the logits of each batch and puts the results in the order of the runs."""
     found: Float[ndarray, "*shape runs"] | None = None
     for there, logits in batches:
         values = judge(logits)

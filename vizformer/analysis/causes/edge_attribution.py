@@ -55,7 +55,7 @@ MOST_NUMBERS = 2**26  # of all that is written in a batch of runs: 256 MiB in fl
 
 
 class Edge(NamedTuple):
-    """From a writer to a reader, as `ModelGraph` names them."""
+    """An edge from a writer to a reader, as `ModelGraph` names them."""
 
     writer: str
     reader: str
@@ -99,15 +99,15 @@ class EdgeScores:
         return float(self.mean[self.writers.index(edge.writer), self.readers.index(edge.reader)])
 
     def strongest(self, count: int) -> tuple[Edge, ...]:
-        """So many edges of the largest |mean score|, the largest first."""
+        """The `count` edges with the largest |mean score|, the largest first."""
         size = np.where(self.edges, np.abs(self.mean), -1.0)
         places = np.argsort(-size, axis=None, kind="stable")[: min(count, int(self.edges.sum()))]
         return tuple(self._edge(int(at)) for at in places)
 
     def circuit(self, count: int) -> tuple[Edge, ...]:
-        """At most so many edges, grown from the logits: always the strongest that enters a part which is there already.
+        """At most `count` edges, grown from the logits: each time the strongest edge into a part that is already included.
 
-        Those along which no way from the embedding goes are left out in the end.
+        Edges that are on no path from the embedding are removed at the end.
         """
         size, readers = np.abs(self.mean), {name: at for at, name in enumerate(self.readers)}
         found, waiting, there = dict[Edge, None](), list[tuple[float, Edge]](), set[str]()
@@ -128,7 +128,7 @@ class EdgeScores:
         return self._connected(tuple(found))
 
     def _connected(self, kept: tuple[Edge, ...]) -> tuple[Edge, ...]:
-        """Those of some edges into parts that lead to the logits along which a way from the embedding goes."""
+        """The edges of `kept` that are on a path from the embedding; all of `kept` are on a path to the logits."""
         written = {"embedding"}
         for writer in self.writers:  # in the order of the forward
             if any(edge.reader in self._readers_of(writer) and edge.writer in written for edge in kept):
@@ -137,17 +137,17 @@ class EdgeScores:
         return left if left == kept else self._connected(left)
 
     def _readers_of(self, writer: str) -> tuple[str, ...]:
-        """What a part reads, by whose edges it is entered."""
+        """The readers (query, key, value, or the network) that belong to a part."""
         if writer == "embedding" or writer.endswith("feedforward"):
             return () if writer == "embedding" else (writer,)
         site, _, head = writer.rpartition(".")
         return (f"{writer}.q", *(f"{site}.{int(head) // self.shared}.{part}" for part in "kv"))
 
     def drawn(self, count: int, seed: int) -> tuple[Edge, ...]:
-        """So many edges, drawn, each on a way from the embedding to the logits along them.
+        """`count` random edges, each on a path from the embedding to the logits that consists of drawn edges.
 
-        Edges are taken in a drawn order, each with a drawn way from the embedding to it and from it to the logits, as far
-        as these are not there and as there is room.
+        Edges are taken in random order, each with a random path from the embedding to it and from it to the logits, as far
+        as these are not drawn already and `count` allows.
         """
         rng, found = np.random.default_rng(seed), dict[Edge, None]()
         for _ in range(DRAWN_TRIES):
@@ -165,7 +165,7 @@ class EdgeScores:
             out_of.setdefault(edge.writer, []).append(edge)
 
         def way(edge: Edge) -> dict[Edge, None]:
-            """The edge, with what joins it to what is there."""
+            """The edge, with a random path that joins it to the parts already drawn."""
             whole, first, last = {edge: None}, edge.writer, self._part(edge.reader)
             while first not in there:
                 whole[more := into[first][rng.integers(len(into[first]))]] = None
@@ -186,7 +186,7 @@ class EdgeScores:
         return found
 
     def _part(self, reader: str) -> str:
-        """What reads there, as it is named where it writes: of a shared key or value the first head that has it."""
+        """The writer name of the part with this reader; for a shared key or value that of the first head that uses it."""
         if reader == "logits" or reader.endswith("feedforward"):
             return reader
         name, part = reader.rsplit(".", 1)
@@ -210,7 +210,7 @@ class EdgeScores:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How well circuits of several sizes answer.
+    """The faithfulness of circuits of several sizes, and of random ones of the same sizes.
 
     Attributes:
         sizes: numbers of edges, of the circuits and of the drawn ones.
@@ -254,7 +254,7 @@ def edge_scores(
     config = checkpoint.model.config
 
     def told(number: int, of: int, done: int) -> None:
-        """How many steps of a pair are done; where steps are doubled it waits until it is as far again."""
+        """Reports the steps done of a pair; after the steps are doubled, nothing until the earlier maximum is passed."""
         nonlocal furthest
         furthest = max(furthest, (number + done / of) / len(pairs))
         if heard is not None:
@@ -278,7 +278,7 @@ def edge_scores(
 def _scores(
     graph: ModelGraph, pair: PromptPair, steps: int, told: Callable[[int], None]
 ) -> Float[ndarray, "writers readers"]:
-    """Of every edge, for one pair."""
+    """The score of every edge for one pair."""
     clean, corrupted = (_embedding(graph, run) for run in (pair.clean, pair.corrupted))
     n, d = clean.shape
     with torch.inference_mode():

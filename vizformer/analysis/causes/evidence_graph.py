@@ -48,7 +48,7 @@ Way = Literal["value", "query", "key"]
 
 
 class Node(NamedTuple):
-    """What an edge leads from or to."""
+    """A node of the graph: a token, a head, a feed-forward network, or the answer."""
 
     # "token" is the row of a token before any head has written into it
     part: Literal["token", "head", "feedforward", "answer"]
@@ -123,7 +123,7 @@ class Evidence:
 
 
 class Removed(NamedTuple):
-    """What becomes of the answer without one edge.
+    """The answer after one edge has been removed.
 
     Attributes:
         total: by how much its logit, less what it is compared with, falls.
@@ -141,7 +141,7 @@ class Removed(NamedTuple):
 def taken_out(
     checkpoint: AnyCheckpoint, trace: Trace, found: Evidence, *, heard: Heard | None = None
 ) -> tuple[Removed, ...]:
-    """What becomes of the answer without each edge, one after the other, in batches."""
+    """Measures the answer without each edge, one edge at a time, in batches."""
 
     def judge(logits: Float[Tensor, "b vocab_size"]) -> Float[ndarray, "4 b"]:
         p = logits.double().softmax(-1)

@@ -105,7 +105,7 @@ class _Search:
         *,
         g: Ways | float = 0.0,
     ) -> None:
-        """So much more along an edge; what enters its writer then is more as well."""
+        """Adds `value` to an edge, and passes `g` on to the edges into its writer where the edge is drawn already."""
         key = (writer, reader)
         edge = self.drawn.get(key) or self.waiting.setdefault(key, _Open(patch))
         edge.value, edge.g, edge.portion = edge.value + value, edge.g + g, edge.portion + portion
@@ -128,7 +128,7 @@ class _Search:
                 self.enter(writer, edge.g)
 
     def settle(self) -> None:
-        """Gives back to the edges of tokens what heads have written whose own edges are not drawn."""
+        """Returns the shares of heads whose own edges are not drawn to the edges of the tokens."""
         for (token, head), split in self.split.items():
             if (edge := self.drawn.get((token, head))) is None:
                 continue
@@ -159,7 +159,7 @@ class _Search:
             self.add(token, head, *self.piece(head, weights[j], split.rest, own))
 
     def piece(self, head: Node, weight: float, vector: Row, own: Ways) -> tuple[float, Patch, Ways | float]:
-        """What a part of a value becomes at the end, and the patch that takes it out of what the head has mixed."""
+        """The contribution of one part of a value vector at the end, the patch that subtracts it from z, and the portion."""
         taken, portion = torch.tensor(-weight * vector), weight * (vector @ own)
         return (
             float(np.dot(portion, self.end)),
@@ -168,12 +168,12 @@ class _Search:
         )
 
     def pattern(self, head: Node) -> Row:
-        """The weights with which a head looks from its row."""
+        """The attention weights of a head in its row."""
         record, at = self.trace[head.place], head.head or 0
         return float64(record.of_queries(head.row, head.row + 1).pattern(at)[0])
 
     def parts(self, key: _Key, edge: _Open) -> bool:
-        """Gives the heads that have written much of a token's row edges of their own; whether there are such."""
+        """Gives edges of their own to the heads that wrote much of a token's row; True where there are any."""
         token, head = key
         record = self.trace[head.place]
         split = self.split[key] = _Split(float64(record.v[record.kv_head(head.head or 0), token.row]), [])
@@ -195,7 +195,7 @@ class _Search:
 
 
 class _AnswerSearch(_Search):
-    """From a logit back, and what turns the looks of the heads on this way."""
+    """The search from a logit back to the tokens, with the heads that determine the attention along the way."""
 
     def __init__(self, checkpoint: AnyCheckpoint, trace: Trace, position: int, token: int, against: Against) -> None:
         super().__init__(checkpoint, trace, LEAST)
@@ -209,7 +209,7 @@ class _AnswerSearch(_Search):
         return max(map(len, self.trace.tokens.values())) <= LONGEST
 
     def begin(self) -> None:
-        """The edges into the answer."""
+        """Adds the edges into the answer, one for each term of the logit."""
         row, stack = self.terms.position, predicting_stack(self.checkpoint)
         for term in self.terms.terms:
             if term.part == "head":
@@ -225,7 +225,7 @@ class _AnswerSearch(_Search):
                 self.others[self.answer] += term.value
 
     def looks(self) -> list[EvidenceEdge]:
-        """What turns the looks of the strongest heads: an earlier head, and the token that it has this from."""
+        """The edges that raise the scores of the strongest heads: from an earlier head, and from the token it read."""
         heads = [(abs(edge.value), key[0]) for key, edge in self.drawn.items() if key[0].part == "head"]
         found, least = list[EvidenceEdge](), 5 * LEAST * max((value for value, _ in heads), default=0.0)
         for value, head in sorted(heads, key=lambda one: -one[0])[:LOOKED] if self.looks_are_followed else []:
@@ -261,14 +261,14 @@ class _AnswerSearch(_Search):
         ]
 
     def written_by(self, head: Node, side: Side, key: int, writer: Node) -> Row:
-        """What another head has written into the query, or the key, of a head [d_head]."""
+        """The contribution of an earlier head to the query, or to the key, of a head [d_head]."""
         split = score_split(self.checkpoint, self.trace, head.place, head.head or 0, head.row, key)
         writers, vectors = (split.queries, split.asked) if side == "query" else (split.keys, split.answered)
         at = next(i for i, one in enumerate(writers) if (one.place, one.head) == (writer.place, writer.head))
         return vectors[at]
 
     def turned(self, head: Node, side: Side, key: int, portion: Ways | float) -> Patch:
-        """The row of weights of a head whose query, or whose key, lacks a portion: the look alone is another one."""
+        """The patch with a head's row of weights recomputed after a portion is subtracted from its query or key."""
         record, number = self.trace[head.place].of_queries(head.row, head.row + 1), head.head or 0
         changed = (record.q if side == "query" else record.k).clone()
         where = (number, 0) if side == "query" else (record.kv_head(number), key)

@@ -136,13 +136,13 @@ class ModelGraph:
 
 
 def _own_part(linear: torch.nn.Linear, read: Float[Tensor, "b h n d_model"]) -> Float[Tensor, "b h n d_head"]:
-    """Of each head its own rows of a projection, of what this head reads."""
+    """Projects the input of each head with this head's own rows of a projection matrix."""
     heads, d_model = read.shape[1], read.shape[3]
     found = torch.einsum("bhnd,hed->bhne", read, linear.weight.reshape(heads, -1, d_model))
     return found if linear.bias is None else found + linear.bias.reshape(heads, 1, -1)
 
 
 def all_of(readers: slice, out: list[Tensor], biases: Tensor) -> Tensor:
-    """What every reader reads in a plain forward: the whole sum."""
+    """The input of every reader in an unpatched forward: the sum of all earlier outputs and biases."""
     whole = torch.stack(out).sum(0) + biases
     return whole[:, None].expand(-1, readers.stop - readers.start, -1, -1)

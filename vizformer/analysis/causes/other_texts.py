@@ -30,7 +30,7 @@ def read_other_texts(checkpoint: AnyCheckpoint, passages: Iterable[Passage], cou
 
 
 def unknown_share(checkpoint: AnyCheckpoint, passages: Iterable[Passage]) -> float:
-    """Which share of the tokens of some texts is the unknown one, the tokenizer's other marks left out; 0 without tokens."""
+    """The share of unknown tokens in some texts, the tokenizer's other special tokens left out; 0 without tokens."""
     unknown = total = 0
     for passage in passages:
         with suppress(VizformerError):

@@ -46,7 +46,7 @@ Outputs = Mapping[Part, Tensor]
 
 @torch.inference_mode()
 def outputs_of(checkpoint: AnyCheckpoint, trace: Trace) -> Outputs:
-    """What every head and every sublayer puts out for the tokens of a trace; numbers set by hand do not count."""
+    """The outputs of every head and every sublayer for the tokens of a trace, without its numbers set by hand."""
     if trace.is_recorded:
         plain = rerun(checkpoint, trace.tokens, None)
         return {part: plain[part.sublayer].z(part.head) for part in parts_of(plain) if part.head is not None}
@@ -103,6 +103,6 @@ def _length(outputs: Outputs, stack: str) -> int:
 
 
 def _rows(n: int, there: int, rng: np.random.Generator) -> Tensor:
-    """For each of n positions its own number where the other text has one, else a number that is drawn."""
+    """The row of the other text for each of n positions: the same position where it exists, else a random one."""
     drawn = rng.integers(there, size=n)
     return torch.from_numpy(np.where(np.arange(n) < there, np.arange(n), drawn))

@@ -44,7 +44,7 @@ What = Literal["stream", "heads", "heads_by_position", "patterns"]
 
 @dataclass(frozen=True)
 class Patched:
-    """What each number of one kind brings back.
+    """The share of the logit difference that patching each activation of one kind recovers.
 
     Attributes:
         what: "stream": a row of the residual stream; "heads": the output z of a head at all positions, or at one
@@ -117,7 +117,7 @@ def patch_runs(
 def recovered_by(
     checkpoint: AnyCheckpoint, pair: PromptPair, patches: Sequence[Patch], heard: Heard | None = None
 ) -> Float[ndarray, " patches"]:
-    """What each patch alone brings back, whose values are those of the clean run; see the module."""
+    """The share that each patch with clean values recovers alone in the corrupted run; see the module."""
     runs, first = [[one] for one in patches], min(pair.row, pair.first_difference)
     batches = patched_logits(checkpoint, pair.corrupted, runs, pair.row, heard, first=first)
     return judged(batches, len(runs), pair.recovered_at_row)
@@ -178,7 +178,7 @@ def _wanted(
 
 
 def _estimated(checkpoint: AnyCheckpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
-    """What the gradient on the corrupted run promises of each patch, as a share of what moved."""
+    """The first-order estimate of each patch's effect, by the gradient on the corrupted run, as a share of `moved`."""
     before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
     slopes = gradients(checkpoint, pair.corrupted, before, pair.row, pair.difference_at_row)
     return np.array([_first_order(one, before[one.tensor], slopes[one.tensor]) for one in patches]) / pair.moved

@@ -37,7 +37,7 @@ def log_odds(
 
 
 def several(token: int | tuple[int, ...]) -> tuple[int, ...]:
-    """One token, or several, as several."""
+    """Makes a tuple of one token; leaves a tuple of tokens as it is."""
     return token if isinstance(token, tuple) else (token,)
 
 
@@ -84,11 +84,11 @@ class PromptPair:
         return next(at for at, (a, b) in enumerate(both) if a.id != b.id)
 
     def difference(self, logits: Tensor) -> Tensor:
-        """LD of logits [..., n, vocab_size]."""
+        """The logit difference LD at `row` of logits [..., n, vocab_size]."""
         return self.difference_at_row(logits[..., self.row, :])
 
     def difference_at_row(self, logits: Tensor) -> Tensor:
-        """LD of logits [..., vocab_size] at the row."""
+        """The logit difference LD of logits [..., vocab_size] that belong to `row`."""
         return log_odds(logits, several(self.answer), several(self.other))
 
     @property
@@ -97,11 +97,11 @@ class PromptPair:
         return float(self.difference(self.clean.logits) - self.difference(self.corrupted.logits))
 
     def recovered(self, logits: Tensor) -> Float[ndarray, " b"]:
-        """Of logits [b, n, vocab_size] of patched runs."""
+        """(LD - LD(corrupted)) / (LD(clean) - LD(corrupted)) for the logits [b, n, vocab_size] of patched runs."""
         return self.recovered_at_row(logits[..., self.row, :])
 
     def recovered_at_row(self, logits: Tensor) -> Float[ndarray, " b"]:
-        """Of logits [b, vocab_size] at the row."""
+        """The same share as `recovered`, for logits [b, vocab_size] that belong to `row`."""
         found = self.difference_at_row(logits) - self.difference(self.corrupted.logits)
         return found.cpu().numpy() / self.moved
 

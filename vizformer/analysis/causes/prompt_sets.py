@@ -251,7 +251,7 @@ def template_rows(
 
 
 def _words_taken(template: Mapping[str, str], words: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """How many different words of each list a row takes."""
+    """The number of different words of each list that one row uses."""
     slots = list[tuple[str, int]]()
     for value in template.values():
         for found in _SLOT.finditer(value):
@@ -283,7 +283,7 @@ def _words_taken(template: Mapping[str, str], words: Mapping[str, Sequence[str]]
 
 
 def _check_lengths(template: Mapping[str, str], words: Mapping[str, Sequence[str]]) -> None:
-    """How long each text becomes with the longest word in every slot, without making it."""
+    """Checks the length of each text with the longest word in every slot, without building it."""
     longest = {name: max(map(len, listed), default=0) for name, listed in words.items()}
     for column, value in template.items():
         n = len(value) + sum(longest[found[1]] - len(found[0]) for found in _SLOT.finditer(value))

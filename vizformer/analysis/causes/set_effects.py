@@ -103,7 +103,7 @@ class SetEffects:
         return self.mean + np.quantile(whole, [tail, 1 - tail], axis=0)
 
     def _moved(self, side: Int[ndarray, " rows"], rng: np.random.Generator) -> Float[ndarray, "draws parts"]:
-        """By how much the mean is another one where the prompts of a side are drawn again."""
+        """The changes of the mean when the prompts of one side are resampled with replacement (bootstrap)."""
         n = int(side.max()) + 1
         weights = rng.multinomial(n, np.full(n, 1 / n), size=BOOTSTRAPS)[:, side]
         return weights @ self.values / weights.sum(1, keepdims=True) - self.mean
@@ -117,12 +117,12 @@ class SetEffects:
         return [np.array([number[text] for text in side], int) for side, number in zip(texts, numbers, strict=True)]
 
     def against(self, part: int) -> list[int]:
-        """The places (in `rows`) whose effect has another sign than the mean of a part, the strongest first."""
+        """The indices into `rows` whose effect has the opposite sign of a part's mean, the strongest first."""
         signed = self.values[:, part] * np.sign(self.mean[part])
         return [int(at) for at in np.argsort(signed, kind="stable") if signed[at] < 0]
 
     def strongest(self) -> list[int]:
-        """The places (in `parts`), the largest |mean| first."""
+        """The indices into `parts`, the largest |mean| first."""
         return [int(at) for at in np.argsort(-np.abs(self.mean), kind="stable")]
 
     def to_frame(self) -> Any:
@@ -150,7 +150,7 @@ class SetEffects:
 
 
 def place_of(part: Part | Writer) -> str:
-    """Where it is: a site, a sublayer, or what a writer's place is, with its kind where the place does not tell it."""
+    """The place of a part: its site or sublayer, or a writer's place with its kind where the place does not tell it."""
     if isinstance(part, Part):
         return part.sublayer
     return part.place if part.part in ("head", "embedding") else f"{part.place}.{part.part}"
@@ -233,13 +233,13 @@ def over_prompts(
 def _without(
     checkpoint: AnyCheckpoint, one: Asked, runs: Sequence[Sequence[Patch]], told: Heard
 ) -> Float[ndarray, " runs"]:
-    """LD of each run less LD."""
+    """The change of the logit difference in each run: LD(run) - LD(clean)."""
     batches = patched_logits(checkpoint, one.clean, runs, one.row, told)
     return judged(batches, len(runs), lambda logits: log_odds(logits, one.answer, one.wrong).cpu().numpy()) - one.odds
 
 
 def _attributed(checkpoint: AnyCheckpoint, one: Asked, parts: Sequence[Part]) -> Float[ndarray, " parts"]:
-    """Of several answers the most probable one counts, and of several wrong ones."""
+    """The direct logit attribution of each part; of several answers, or wrong ones, the most probable counts."""
     logits = one.clean.logits[one.row]
     answer, wrong = (max(ids, key=lambda id: float(logits[id]), default=None) for ids in (one.answer, one.wrong))
     assert answer is not None

@@ -35,7 +35,7 @@ Stack = Literal["encoder", "decoder"]
 
 @dataclass(frozen=True)
 class TokenEffect:
-    """What taking one token out changes at one row."""
+    """The changes at one row of the output when one token is taken out."""
 
     # stack, position, token: where it stands, and which it is
     stack: Stack

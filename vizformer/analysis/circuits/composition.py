@@ -71,7 +71,7 @@ class Composition:
         return sum(int(np.isfinite(one).sum()) for one in self.chance.values())
 
     def unlikely(self, chance: Float[ndarray, "*n"]) -> Bool[ndarray, "*n"]:
-        """What chance hardly does in any of all tests."""
+        """Which p-values are significant after a Bonferroni correction: p * tests < LEVEL."""
         return np.nan_to_num(chance, nan=1.0) * self.tests < LEVEL
 
     def least(self, way: Way) -> float:
@@ -128,7 +128,7 @@ def _against_chance(
     read: Float[Tensor, "heads s"],
     d_model: int,
 ) -> tuple[Float[Tensor, "heads heads"], Float[Tensor, "heads heads"]]:
-    """How many deviations of chance the squares of the scores stand above its mean, and how often it does that at most."""
+    """The z-scores of the squared scores under chance, and upper bounds of their p-values."""
     squares = scores.square()
     deviation = chance.deviation(written[:, None], read[None], d_model)
     excess = torch.where(
@@ -141,7 +141,7 @@ def _against_chance(
 
 
 class _Triangles(NamedTuple):
-    """Of the QR decompositions of W_Q, W_K, W_V and W_O^T, [d_head, d_head]: norms of products depend on them alone."""
+    """The R factors [d_head, d_head] of the QR decompositions of W_Q, W_K, W_V, W_O^T; product norms depend only on them."""
 
     Q: Tensor
     K: Tensor

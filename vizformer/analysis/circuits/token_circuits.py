@@ -31,7 +31,7 @@ from vizformer.model.input_check import token_id
 from vizformer.model.positions import rope_frequencies, rotation
 
 MOST_TOKENS = 8192
-"""Of a larger vocabulary the first ones are looked at for pairs, which are the most frequent ones in most."""
+"""The number of tokens among which pairs are searched: the first ones, in most vocabularies the most frequent."""
 Circuit = Literal["qk", "ov"]
 _ROWS = 512  # of a circuit that are held at once
 
@@ -45,9 +45,10 @@ class TokenPair(NamedTuple):
 
 
 def eigenvalues(checkpoint: AnyCheckpoint, layer: int, head: int) -> Complex[ndarray, " d_head"]:
-    """Those of OV that are not 0 by its rank, the largest first: those of the small W_O W_U W_E W_V.
+    """The eigenvalues of the OV circuit W_E W_V W_O W_U, largest first, without those that its rank d_head makes 0.
 
-    A token that raises its own logit has a positive one; a circle around 0 means that tokens are sent elsewhere.
+    They are computed as the eigenvalues of the small matrix W_O W_U W_E W_V [d_head, d_head].  Positive ones mean that
+    tokens raise their own logits; a circle around 0 means that they raise those of other tokens.
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     return _eigenvalues(own, _through(checkpoint))
@@ -91,7 +92,7 @@ def ov_pairs(checkpoint: AnyCheckpoint, layer: int, head: int, count: int = 20) 
 def token_scores(
     checkpoint: AnyCheckpoint, circuit: Circuit, layer: int, head: int, token: int, distance: int = 0
 ) -> Float[ndarray, " vocab_size"]:
-    """One row of a circuit: of a token as the query the scores of all keys, or of one that is looked at all logits.
+    """One row of a circuit: the scores of all keys for a query token (QK), or the effects of a key on all logits (OV).
 
     `distance`: of the key before the query, as of `qk_pairs`; below 0 of a later key.
 
@@ -123,7 +124,7 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
 
 
 def _turned(checkpoint: AnyCheckpoint, queries: Float[Tensor, "m d_head"], distance: int) -> Float[Tensor, "m d_head"]:
-    """As they stand `distance` positions after their keys, or before them where it is below 0."""
+    """Rotates queries by RoPE to `distance` positions after their keys (before them where it is negative)."""
     config = checkpoint.model.config
     if config.positions != "rope" or not distance:
         return queries

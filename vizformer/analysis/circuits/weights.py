@@ -54,7 +54,7 @@ def known_heads(checkpoint: AnyCheckpoint, kind: Kind) -> list[HeadWeights]:
 
 
 def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
-    """The folded matrices of one head."""
+    """The matrices of one head, with the norm before them folded in."""
     blocks = [layer for layer in _stack(checkpoint.model, kind).layers if isinstance(layer, Block)]
     if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
         raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
@@ -105,7 +105,7 @@ def embedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[T
 
 
 def unembedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float[Tensor, "d_model vocab"]:
-    """What turns the last rows into the logits of all tokens, or of some, with the final norm folded in."""
+    """The unembedding matrix W_U of all tokens, or of some, with the final norm folded in."""
     model = checkpoint.model
     weight = model.embedding.weight if model.unembedding is None else model.unembedding.weight
     matrix = weight[tokens].detach().cpu().double().T * model.config.logit_scale

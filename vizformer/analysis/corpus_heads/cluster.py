@@ -48,7 +48,7 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many there are now; others may come."""
+        """The number of workers now; more may join."""
         return len(self._client.nthreads())
 
     @property
@@ -98,7 +98,7 @@ class _OnCluster:
 def measure_there(
     model: tuple[str, str, str], key: str, version: int, texts: tuple[Passage, ...], first: int
 ) -> Group | str:
-    """What a worker does: opens the model where it has not yet, and measures a group; else says why it cannot."""
+    """Measures a group in a worker, which opens the model the first time; returns the reason where it cannot."""
     torch.set_num_threads(1)  # groups are measured side by side, and a sum depends on how many threads have added it
     try:
         checkpoint = _open(*model)

@@ -42,7 +42,7 @@ class Corpus:
 
     @classmethod
     def of(cls, texts: Sequence[str], name: str = "texts") -> "Corpus":
-        """Of lines: a text, or a text, a tab and its translation; what follows a second tab is left out.
+        """Makes a corpus of lines: a text, or a text, a tab and its translation; what follows a second tab is left out.
 
         Raises:
             VizformerError: not one text, or too many.

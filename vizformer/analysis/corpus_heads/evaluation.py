@@ -1,4 +1,4 @@
-"""From sums over a corpus to the numbers of a report: means, spreads, positions against content, redundancy.
+"""Computes the numbers of a report from sums over a corpus: means, spreads, positions against content, redundancy.
 
 Of two heads one is redundant where both look at the same keys, the sinks left out (the first token and the tokenizer's
 marks, where heads rest that have nothing to do), and do not do opposite things there: of two that copy and anti-copy what
@@ -216,7 +216,7 @@ def _tokens(sums: Sums, tokenizers: Sequence[Tokenizer]) -> tuple[ndarray, dict[
 
 
 def positional_share(sums: Sums) -> Float[ndarray, "n_layers n_heads"]:
-    """How much of where a head looks is the same in every text, at the same positions; the rest is content.
+    """The share of each head's attention pattern that depends on positions alone; the rest depends on the content.
 
     With D = pattern - even on the first CORNER positions, and the mean M of a cell over the T texts that have it,
 

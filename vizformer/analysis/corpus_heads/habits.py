@@ -54,7 +54,7 @@ Way = Literal["next", "masked", "vector"]
 
 @dataclass(frozen=True)
 class Habit:
-    """What a head gives most of its attention to: one of TARGETS, and that share over the texts."""
+    """The target (one of TARGETS) that gets most of a head's attention, and this share over the texts."""
 
     layer: int
     head: int
@@ -72,18 +72,18 @@ class Habits:
 
     @cached_property
     def means(self) -> Float[ndarray, "n_targets n_layers n_heads"]:
-        """Over the texts that say something; 0 where none does."""
+        """The mean share over the texts that have a value; 0 where none has."""
         return np.nansum(self.shares, axis=0) / np.maximum(np.isfinite(self.shares).sum(0), 1)
 
     def of(self, layer: int, head: int) -> Habit:
-        """What one head gives most to."""
+        """The habit of one head: the target with the largest mean share."""
         at = int(self.means[:, layer, head].argmax())
         found = self.shares[:, at, layer, head]
         low, high = float(np.nanmin(found)), float(np.nanmax(found))
         return Habit(layer, head, TARGETS[at], float(self.means[at, layer, head]), low, high)
 
     def strongest(self) -> tuple[Habit, ...]:
-        """Of every habit the head that has it most, in the order of TARGETS; those that rest are left out."""
+        """The strongest head of every habit, in the order of TARGETS without "rest"."""
         most, (_layers, heads) = self.means.argmax(0), self.means.shape[1:]
         firsts = [int(np.where(most == at, self.means[at], -1.0).argmax()) for at in range(len(TARGETS) - 1)]
         found = [self.of(first // heads, first % heads) for first in firsts]
@@ -91,7 +91,7 @@ class Habits:
 
     @property
     def resting(self) -> int:
-        """How many heads rest on the first and the last token."""
+        """The number of heads that give most of their attention to the first and the last token."""
         return int(((self.means.argmax(0) == len(TARGETS) - 1) & (self.means[-1] >= LEAST)).sum())
 
 
@@ -115,7 +115,7 @@ def short_texts(checkpoint: AnyCheckpoint, passages: Sequence[Passage]) -> tuple
 
 
 def shares_of(trace: Trace, kind: Kind, tokens: Tokens) -> Float[ndarray, "n_targets n_layers n_heads"]:
-    """What one text says of the heads of a kind of self-attention, in the order of TARGETS."""
+    """The shares of all heads of a kind of self-attention in one text, in the order of TARGETS."""
     ids, last = torch.tensor([token.id for token in tokens]), len(tokens) - 1
     marks = torch.tensor([is_delimiter(token) and at < last for at, token in enumerate(tokens)])
     wanted, rows = targets(ids, ids, marks, cross=False, same=True), [MEASURES.index(name) for name in TARGETS[:-1]]
@@ -145,7 +145,7 @@ def answer(
     edit: Edit | None = None,
     heard: Callable[[int, int], None] | None = None,
 ) -> Float[Tensor, " n"]:
-    """What a head is held against on one text: the losses of its tokens, or its vector; float64, on the processor."""
+    """The output for one text that ablations are compared by: token losses in nats, or its vector; float64 on the CPU."""
     ids = [token.id for token in tokens]
     hidden = [at for at, token in enumerate(tokens) if way == "masked" and not token.special][EVERY // 2 :: EVERY]
     read = [checkpoint.shape.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]
@@ -166,7 +166,7 @@ def _pooled(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[Tensor,
 
 
 def cost(way: Way, whole: Float[Tensor, " n"], less: Float[Tensor, " n"]) -> float:
-    """What a change of the answer on one text comes to; see the module."""
+    """The mean increase of the loss in nats, or 1 - cosine of the two vectors, on one text; see the module."""
     if way == "vector" and not torch.equal(whole, less):
         return 1.0 - float(torch.cosine_similarity(whole, less, dim=0))
     return float((less - whole).mean())

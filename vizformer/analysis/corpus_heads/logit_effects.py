@@ -1,4 +1,4 @@
-"""What every head does to the logit of the token that comes next in a text."""
+"""The effect of every head on the logit of the next token of a text."""
 
 from contextlib import suppress
 

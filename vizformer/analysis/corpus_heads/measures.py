@@ -43,14 +43,14 @@ TARGETS = ("diagonal", "previous", "next", "first", "delimiter", "same_token", "
 OTHERS = ("entropy", "distance", "effective_rank")
 MEASURES = (*TARGETS, *OTHERS)
 CROSS = ("first", "delimiter", "same_token", "entropy", "effective_rank")
-"""Those that mean something where queries and keys are positions of different texts."""
+"""The measures that are defined where queries and keys are positions of different texts (cross-attention)."""
 SMALL_IS_STRONG = ("entropy", "effective_rank")
 MOST = 0.5
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Of one text, for all heads of one kind of attention: the same in every layer, but for the masks."""
+    """The target cells of one text for one kind of attention; they are the same in every layer, before the masks."""
 
     # whether a key is in the target of a query, in the order of TARGETS; False everywhere where the target means
     # nothing
@@ -60,7 +60,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class LayerMeasures:
-    """What one text says of the heads of one layer."""
+    """The measures of the heads of one layer on one text."""
 
     values: Float[Tensor, "n_measures n_heads"]  # in the order of MEASURES; NaN where the text says nothing
     # rows, hits: of TARGETS: in how many rows there is a choice, and in how many of them the target gets more than half
@@ -76,7 +76,7 @@ def targets(
     cross: bool,
     same: bool,
 ) -> Targets:
-    """What counts as which target in one text; `same` says whether an id means the same token on both sides."""
+    """The cells of each target in one text; `same`: an id means the same token for queries and for keys."""
     n_q, n_k = len(queries), len(keys)
     i, j = torch.arange(n_q)[:, None], torch.arange(n_k)[None, :]
     found = {name: torch.zeros(n_q, n_k, dtype=torch.bool) for name in TARGETS}
@@ -105,7 +105,7 @@ def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
 
 
 def visible_keys(record: AttentionRecord) -> Bool[Tensor, "n_q n_k"]:
-    """Which keys the queries of an attention call see."""
+    """The cells of an attention call that its mask leaves visible."""
     shape = (record.q.shape[1], record.k.shape[1])
     if record.reason_map is None:
         return torch.ones(shape, dtype=torch.bool)

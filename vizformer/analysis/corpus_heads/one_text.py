@@ -73,7 +73,7 @@ def measure_text(checkpoint: AnyCheckpoint, passage: Passage, number: int, sums:
 
 
 def read_tokens(checkpoint: AnyCheckpoint, passage: Passage) -> dict[str, tuple[Token, ...]]:
-    """What each stack reads of a passage, its first MOST_TOKENS tokens; a target is generated where none is given.
+    """The first MOST_TOKENS tokens of a passage for each stack; the target is generated where none is given.
 
     Raises:
         VizformerError: the model cannot read it.
@@ -91,7 +91,7 @@ def read_tokens(checkpoint: AnyCheckpoint, passage: Passage) -> dict[str, tuple[
 
 
 def run(checkpoint: AnyCheckpoint, read: dict[str, tuple[Token, ...]]) -> Trace:
-    """One forward; of a model of ours without logits, which nothing is measured of."""
+    """One forward over these tokens; our own models compute no logits, which no measure uses."""
     if not checkpoint.is_own:
         return rerun(checkpoint, read, None)
     model, trace, memory = checkpoint.model, Trace(), None
@@ -142,7 +142,7 @@ def repeated_induction(checkpoint: AnyCheckpoint) -> dict[Kind, Tensor]:
 
 
 def _repeated(checkpoint: AnyCheckpoint, stack: str) -> tuple[int, list[list[int]]]:
-    """How many tokens stand before the first period, and the sequences; none where the stack is not there."""
+    """The number of tokens before the first period, and the repeated sequences; none without this stack."""
     shape = checkpoint.shape
     if not _has(checkpoint, stack):
         return 0, []

@@ -32,7 +32,7 @@ class HeadOnPassage:
 def head_on_passage(
     checkpoint: AnyCheckpoint, passage: Passage, kind: Kind, layer: int, head: int, measure: str
 ) -> HeadOnPassage:
-    """What the report read there: the first tokens of a long passage."""
+    """The map of a head on the tokens that the report read of a passage: the first ones of a long passage."""
     read = read_tokens(checkpoint, passage)
     record = run(checkpoint, read)[site_name(kind, layer)]
     queries, keys = (read[stack] for stack in stacks_of(kind))

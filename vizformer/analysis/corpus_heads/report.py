@@ -75,7 +75,7 @@ class KindReport:
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Layer and number of every head."""
+        """The (layer, head) indices of every head."""
         return [(layer, head) for layer, (heads, __) in enumerate(self.layer_heads) for head in range(heads)]
 
     @property

@@ -58,7 +58,8 @@ def write_report(report: HeadReport, path: Path) -> None:
 
 
 def read_report(path: Path) -> HeadReport:
-    """
+    """Reads a head report from a file.
+
     Raises:
         VizformerError: a file of another version.
     """

@@ -37,13 +37,13 @@ VERSION = 3  # of what is measured: another one makes the files of before useles
 
 
 class Tell(Protocol):
-    """Told after every group."""
+    """A callback that is called after every group."""
 
     def __call__(self, done: int, texts: int) -> None: ...
 
 
 class Group(NamedTuple):
-    """What a group of texts says: how many of them the model can read, and their sums."""
+    """The result of a group of texts: how many of them the model can read, and their sums."""
 
     read: int
     sums: dict[Kind, Sums]
@@ -54,7 +54,7 @@ class Begun(Protocol):
         """Whether it is measured, after so many seconds at most."""
 
     def result(self) -> Group:
-        """What it says; raises what went wrong."""
+        """The result of the group; raises the error of its measurement."""
 
 
 class Hands(Protocol):
@@ -62,10 +62,10 @@ class Hands(Protocol):
 
     @property
     def ahead(self) -> int:
-        """How many groups they are given at once."""
+        """The number of groups that may be in progress at once."""
 
     def begin(self, group: range) -> Begun:
-        """Has the texts of these numbers measured."""
+        """Starts measuring the texts with these indices."""
 
     def __enter__(self) -> "Hands": ...
 
@@ -180,7 +180,7 @@ def head_report(
 
 
 def run_key(checkpoint: AnyCheckpoint, corpus: Corpus) -> str:
-    """By model, texts and what is measured of them."""
+    """A hash of the model, the texts and the measures, by which a run that was cut off is found again."""
     said = f"{VERSION} {MOST_TOKENS} {CORNER} {checkpoint.dtype} {checkpoint.key} {corpus.key}"
     return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 

@@ -25,7 +25,7 @@ _SIGN = np.array([-1.0 if name in SMALL_IS_STRONG else 1.0 for name in MEASURES]
 
 @dataclass
 class Sums:
-    """Of one kind of attention, over texts."""
+    """The sums over texts for one kind of attention."""
 
     # count, total, squares: of every measure: how many texts say something, the sum of their values and of the squares
     # of these
@@ -89,11 +89,11 @@ class Sums:
 
     @property
     def keeps(self) -> int:
-        """Of how many texts, the first ones, values and tokens are kept: all of few, so that memory has an end."""
+        """The number of first texts whose values and tokens are kept; it is limited so that memory is bounded."""
         return max(10, min(MOST_KEPT, MOST_VALUES // max(1, self.count.size)))
 
     def add_layer(self, text: int, layer: int, found: LayerMeasures) -> None:
-        """What text number `text` says of a layer; the numbers of texts only grow."""
+        """Adds the measures of text number `text` for a layer; calls come in increasing order of `text`."""
         values = found.values.double().cpu().numpy()
         known = np.isfinite(values)
         filled = np.where(known, values, 0.0)
@@ -107,7 +107,7 @@ class Sums:
     def add_corner(
         self, layer: int, patterns: Float[Tensor, "n_heads n_q n_k"], visible: Bool[Tensor, "n_q n_k"]
     ) -> None:
-        """The first positions of one text's maps."""
+        """Adds the first CORNER positions of one text's maps, for `positional_share`."""
         even = visible / visible.sum(-1, keepdim=True).clamp(min=1)
         seen = visible[:CORNER, :CORNER].cpu()
         maps = torch.where(seen, (patterns - even)[:, :CORNER, :CORNER].cpu(), 0.0)
@@ -151,7 +151,7 @@ class Sums:
     def add_values(
         self, text: int, layers: list[Float[Tensor, "n_measures n_heads"]], looks: list[Int[Tensor, " n"]]
     ) -> None:
-        """What the measures of one text are, and the codes of `looks` of its layers."""
+        """Keeps the measures of one text, and the codes of `looks` of its layers."""
         self._count(*np.unique(torch.cat(looks).numpy(), return_counts=True))
         self.numbers = np.append(self.numbers, text)
         self.values = np.concatenate([self.values, torch.stack(layers, 1).float().cpu().numpy()[None]])
@@ -208,7 +208,7 @@ class Sums:
         self.where[:, layer] = np.where(better, texts, self.where[:, layer])
 
     def arrays(self, prefix: str) -> dict[str, ndarray]:
-        """For a file."""
+        """The arrays by name, as a file stores them."""
         return {f"{prefix}.{field.name}": getattr(self, field.name) for field in fields(self)}
 
     @classmethod

@@ -33,7 +33,7 @@ REQUEST, TEXTS, PROGRESS, REPORT, SUMS = "request.json", "texts.txt", "progress"
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured, of which model (a path, dtype, device)."""
+    """A request to a worker: what is to be measured, and of which model (a path, dtype, device)."""
 
     path: str  # of the server's own code, the name
     answers: dict[str, Any]  # what bare weights are assumed to be, a mapping of their tensors among it

@@ -104,7 +104,7 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes:
 
 
 def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
-    """The same, if the layers with a sliding window kept only the positions in it: min(length, window) of them.
+    """The bytes of a cache whose sliding-window layers keep only the last min(length, window) positions.
 
     Nothing here computes so: `vizformer.model.Cache` keeps every position.
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
@@ -117,7 +117,7 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
 
 @dataclass(frozen=True)
 class TextCosts:
-    """What a whole text costs, step by step."""
+    """The costs of a whole text, step by step."""
 
     # cached, uncached: multiplications with the KV cache and without it; columns are the fields of `Multiplications`
     cached: Int[ndarray, "steps 4"]
@@ -162,7 +162,7 @@ def attention_cost(config: ModelConfig, queries: int, keys: int, projected: int)
 
 
 def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplications:
-    """Of a stack: rows * d_model * d_ff for each of the matrices of a network, two, or three where it is gated."""
+    """The multiplications of feed-forward networks: layers * rows * d_model * d_ff * matrices (2, or 3 if gated)."""
     return Multiplications(feedforward=rows * config.d_model * layers * config.d_ff * config.network_matrices)
 
 

@@ -25,7 +25,7 @@ LAYER_TYPES: tuple[LayerType, ...] = get_args(LayerType)
 
 @dataclass(frozen=True)
 class Reach:
-    """What it takes to connect the last of n positions with the first."""
+    """The layers, sequential steps and path length that connect the last of n positions with the first."""
 
     layers: int  # how many have to lie on top of each other
     sequential: int  # steps that have to wait for each other, in all these layers

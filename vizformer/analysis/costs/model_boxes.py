@@ -64,7 +64,7 @@ class Box:
 
     @property
     def copy(self) -> int:
-        """Parameters of one copy."""
+        """The parameters of one copy; 0 where they are counted in another box."""
         return 0 if self.shared else sum(prod(shape) for _, shape in self.tensors)
 
     @property

@@ -60,7 +60,7 @@ def _parts(config: ModelConfig, depth: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """What a model costs for texts of n tokens."""
+    """The costs of a model for texts of n tokens."""
 
     parameters: dict[str, int]  # by "<section>.<kind>"
     n: int
@@ -74,7 +74,7 @@ class ModelCost:
         return sum(self.parameters.values())
 
     def training_flops(self, tokens: float) -> float:
-        """Counted: 6 M D / n."""
+        """The FLOPs of a training on D = `tokens` tokens: 6 M D / n."""
         return FLOPS_PER_MULTIPLICATION * self.forward.total * tokens / self.n
 
 

@@ -15,7 +15,7 @@ from vizformer.analysis.costs.paper_results import TABLE_3, Variant
 
 @dataclass(frozen=True)
 class OwnRow:
-    """One row, trained with several seeds.
+    """One row of the ablation table, trained with several seeds.
 
     `changed`: names and values that differ from our base model; empty for the base model.
     """
@@ -42,12 +42,12 @@ class OwnRow:
 
     @property
     def bleu_range(self) -> float:
-        """From the worst seed to the best one."""
+        """The difference of BLEU between the best and the worst seed."""
         return max(self.bleus) - min(self.bleus)
 
 
 def own_rows(notes: Mapping[str, Any]) -> tuple[OwnRow, ...]:
-    """Of the notes that `recipes.ablations.measure` makes: the rows that were trained, in the paper's order."""
+    """Reads the trained rows from the notes of `recipes.ablations.measure`, in the paper's order."""
     found = []
     for row in notes["rows"]:
         if not row["runs"]:
@@ -80,6 +80,6 @@ def paper_row(group: str, changed: Mapping[str, float | str]) -> Variant:
 
 
 def loss_changes(rows: tuple[OwnRow, ...]) -> list[tuple[float, float]]:
-    """For every row but the base model: how much the loss changes, ours and the paper's, in nats per token."""
+    """The change of the loss against the base model, (ours, the paper's), in nats per token, for every other row."""
     base = rows[0]
     return [(row.loss - base.loss, math.log(row.paper.perplexity / base.paper.perplexity)) for row in rows[1:]]

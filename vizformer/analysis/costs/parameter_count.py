@@ -64,7 +64,7 @@ class Counted:
 
 
 def count(sizes: Sizes) -> Counted:
-    """The formulas with numbers in them."""
+    """Evaluates the formulas of the module for some sizes."""
     d, f = sizes.d, sizes.d_ff
     attention, feedforward, norm = 4 * d * d + 4 * d, 2 * d * f + f + d, 2 * d
     cross = sizes.encoder_layers > 0
@@ -103,7 +103,7 @@ Use = Literal["encoder", "decoder", "logits"]
 
 @dataclass(frozen=True)
 class Sharing:
-    """Which places use which table.
+    """Which of the encoder, the decoder and the logits use which embedding table.
 
     `tables`: the places in groups, one group for each table that there is, with its rows and their width.
     """
@@ -115,7 +115,7 @@ class Sharing:
 
     @property
     def stored(self) -> int:
-        """Parameters of the tables as they are."""
+        """The parameters of the tables, each table counted once."""
         return sum(rows * width for rows, width in zip(self.rows, self.widths, strict=True))
 
     @property

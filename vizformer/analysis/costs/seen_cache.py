@@ -23,7 +23,7 @@ class RecordedCache:
 
 
 def recorded_cache(trace: Trace, start: int, steps: int) -> RecordedCache:
-    """Of `steps` new tokens after `start` positions: at each the keys and values of all positions before it.
+    """The KV cache of each of `steps` new tokens after `start` positions: the keys and values of all positions before it.
 
     A row of a decoder's self-attention has sum over layers of n_kv_heads (d_head + d_value) numbers; rows that heads share
     count once.  The source's rows of cross-attention stay the same.

@@ -98,7 +98,7 @@ def sparse_cost(kind: SparseKind, seen: Bool[ndarray, "n n"]) -> SparseCost:
 
 
 def cell_count(kind: SparseKind, n: int, s: SparseSettings) -> int:
-    """As many cells as `sparse_cost` counts, without a mask of n x n."""
+    """The number of visible cells, equal to that of `sparse_cost`, computed without an n x n mask."""
     i = np.arange(n)
     last = i if s.causal else np.full(n, n - 1)  # the last key that is allowed
     allowed = last + 1

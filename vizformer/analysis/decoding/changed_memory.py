@@ -50,7 +50,7 @@ def change_memory(
 
 @dataclass(frozen=True)
 class Written:
-    """What a decoder writes from a memory, the most probable token each time."""
+    """The text that a decoder generates from a memory by greedy decoding."""
 
     tokens: tuple[Token, ...]
     text: str

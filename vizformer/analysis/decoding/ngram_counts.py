@@ -30,7 +30,7 @@ class Runs:
 
     @property
     def counted(self) -> int:
-        """How many of the text's runs the reference has too, none more often than it stands there (clipped)."""
+        """The clipped count: n-grams of the text, each counted at most as often as it occurs in the reference."""
         return (self.in_text & self.in_reference).total()
 
     @property

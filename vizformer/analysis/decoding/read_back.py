@@ -23,7 +23,7 @@ from vizformer.generation import Hypothesis
 
 @dataclass(frozen=True)
 class ReadBack:
-    """A translation y of a sentence x."""
+    """A translation y of a sentence x, with log P(y | x) and log P(x | y)."""
 
     text: str
     log_probability: float  # log P(y | x), in nats, its end mark included
@@ -66,7 +66,7 @@ def back_probability(checkpoint: AnyCheckpoint, text: str, translation: str) -> 
 
 
 def all_read_back(checkpoint: AnyCheckpoint, text: str, found: Sequence[tuple[str, Hypothesis]]) -> list[ReadBack]:
-    """What beam search found (`Checkpoint.beam`), the best score first.
+    """The hypotheses of beam search (`Checkpoint.beam`) read back, the best score first.
 
     Raises:
         TraceError: as `back_probability`.

@@ -40,7 +40,7 @@ class ForcedRow:
 
 
 def forced_rows(checkpoint: AnyCheckpoint, trace: Trace, count: int = 5) -> tuple[ForcedRow, ...]:
-    """What each row of the decoder says of the token that follows it.
+    """The prediction of each decoder row for the token that follows it.
 
     Row i has read tokens 0 to i, and its target is token i + 1: the same text, shifted by one place.  A target of an
     encoder-decoder ends with the end mark; of a decoder's text nobody knows how it goes on, so its last row has no target.
@@ -74,7 +74,7 @@ def forced_rows(checkpoint: AnyCheckpoint, trace: Trace, count: int = 5) -> tupl
 
 @dataclass(frozen=True)
 class OneError:
-    """The same wrong token at one step, with teacher forcing and running free."""
+    """The decoder's choices after one wrong token, with teacher forcing and in free generation."""
 
     rows: tuple[ForcedRow, ...]  # the rows of the right text, from the one that says its first token; see `forced_rows`
     step: int  # where the wrong token stands, counted from 0

@@ -40,7 +40,7 @@ Score = Callable[[tuple[int, ...], bool], Written]
 def written(
     checkpoint: AnyCheckpoint, text: str, max_new: int, sampling: Sampling = GREEDY, score: Score | None = None
 ) -> Written:
-    """What one way of choosing writes; `score`: what else makes of its tokens what `scored` makes."""
+    """The text that one decoding strategy generates; `score` replaces `scored` as the function that scores its tokens."""
     steps = list(checkpoint.stream(text, sampling=sampling, max_new=max_new))
     return (score or partial(scored, checkpoint, text))(tuple(step.id for step in steps), steps[-1].end == "eos")
 
@@ -48,7 +48,7 @@ def written(
 def beams(
     checkpoint: AnyCheckpoint, text: str, max_new: int, width: int, alpha: float, score: Score | None = None
 ) -> list[Written]:
-    """What beam search finds, best first; `score` as in `written`."""
+    """The hypotheses of beam search, the best first; `score` as in `written`."""
     end, score = checkpoint.shape.eos_id, score or partial(scored, checkpoint, text)
     found = checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
     return [score(one.ids, one.ids[-1:] == (end,)) for __, one in found]

@@ -37,7 +37,7 @@ _ATTENTION = re.compile(r"atten|attn|weight", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Limits:
-    """What is read at most: bytes of a file, packed and unpacked, and numbers of all arrays together, four bytes each."""
+    """The largest input that is read: bytes of a file, packed and unpacked, and numbers in all arrays, four bytes each."""
 
     file: int
     numbers: int
@@ -91,7 +91,7 @@ NO_TOKENS = Tokens()
 
 @dataclass(frozen=True)
 class Given:
-    """What a program handed out, before it is known which of it is attention."""
+    """The arrays that a program returned, before it is known which of them are attention."""
 
     stacks: Mapping[str, Stack] = field(default_factory=dict)  # attention by the kind it is of
     arrays: Mapping[str, ndarray] = field(default_factory=dict)  # of which nothing but the names is known
@@ -158,7 +158,7 @@ def attention_groups(given: Given, tokens: Tokens = NO_TOKENS, limits: Limits = 
 
 
 def texts_of(name: str, arrays: AttentionArrays) -> dict[str, AttentionArrays]:
-    """The same array where its first axis is the texts of a batch: a group of one layer for each.
+    """Reads the first axis of an array as the texts of a batch: one group of one layer for each text.
 
     Raises:
         TraceError: more than `MAX_TEXTS`.
@@ -224,7 +224,7 @@ def _ends(array: ndarray) -> tuple[float, float]:
 
 
 def _stacks(arrays: Mapping[str, ndarray]) -> dict[str, Stack]:
-    """Arrays that are attention, as stacks of layers."""
+    """Groups attention arrays into stacks of layers."""
     names = sorted(arrays, key=_in_order)
     alike: dict[str, list[str]] = {}
     for name in names:
@@ -260,7 +260,7 @@ def _from_to(names: Sequence[str]) -> str:
 
 
 def _in_order(name: str) -> tuple[tuple[int, int | str], ...]:
-    """layer.2 before layer.10."""
+    """A sort key that puts layer.2 before layer.10."""
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", name[:200]) if part)
 
 
@@ -328,7 +328,7 @@ def _future(weights: Float[ndarray, "layers heads n_q n_k"]) -> ndarray | None:
 
 
 def _said_of(weights: Float[ndarray, "layers heads n_q n_k"]) -> list[Message]:
-    """What is to say about rows that do not sum to 1, or are no numbers."""
+    """Warnings about rows that do not sum to 1, or that contain NaN."""
     near = _near_1(weights)
     n_off, n_empty, n_nan, worst = 0, 0, 0, (0.0, 0, 0, 0, 0.0)
     for layer, head in np.ndindex(weights.shape[:2]):  # of one map at a time: the sums of all might need more memory

@@ -173,7 +173,7 @@ def _of_trace(content: bytes, tokens: Tokens, limits: Limits) -> dict[str, Atten
 
 
 def _texts(array: ndarray, name: str) -> Sequence[str]:
-    """The beginning of each text."""
+    """Decodes an array of texts, each cut to its beginning."""
     if array.ndim != 1 or len(array) > MAX_TOKENS:
         raise TraceError(
             "{name} has the shape {shape}; tokens are one list of at most {most:,} texts.",

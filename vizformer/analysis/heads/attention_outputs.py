@@ -32,7 +32,7 @@ MAX_STEPS = 2**14
 
 
 def collect(source: object, limits: Limits = NOTEBOOK) -> Given:
-    """What is attention, and what are tokens, in whatever a program handed out.
+    """Finds the attention weights and the tokens in the output of a program.
 
     Raises:
         TraceError: numbers that are none, or too many; no weights, as fused kernels have none to hand out; steps of a
@@ -105,7 +105,7 @@ def _fused() -> TraceError:
 
 
 def _fields(source: Any) -> dict[str, Any] | None:
-    """What something holds by name; None where it is an array, a list or a tuple without names."""
+    """The named fields of an object; None where it is an array, a list or a tuple without names."""
     if isinstance(source, Mapping):
         found = {str(name): value for name, value in source.items()}
         # an output of transformers leaves out what is None
@@ -175,7 +175,7 @@ def _tensors_in(value: object, depth: int = 0) -> bool:
 
 
 def _is_empty(value: object) -> bool:
-    """None, or lists of it."""
+    """Whether a value is None, or consists of nested lists of None."""
     return value is None or (isinstance(value, list | tuple) and all(map(_is_empty, value)))
 
 
@@ -208,7 +208,7 @@ def _stack(
 
 
 def _whole(name: str, layer: ndarray) -> ndarray:
-    """A layer as [texts, heads, n_q, n_k]."""
+    """Reshapes a layer to [texts, heads, n_q, n_k]."""
     if not 2 <= layer.ndim <= 4 or 0 in layer.shape:
         raise TraceError(
             "Layer {name} has the shape {shape}, which is no attention: [heads, queries, keys].",
@@ -293,7 +293,7 @@ def _first_keys(kind: str, arrays: Sequence[ndarray]) -> list[int]:
 
 
 def _used(kind: str, arrays: Sequence[ndarray], n_q: int) -> int:
-    """How many columns there are: of a cache that was made as long as it may become, those that were filled."""
+    """The number of leading key columns to read: the filled ones of a cache of fixed length; 2**62 for all of them."""
     keys = {one.shape[3] for one in arrays}
     if len(keys) > 1 or "cross" in kind or len(arrays) == 1 or max(keys) <= n_q:
         return 2**62

@@ -65,7 +65,7 @@ class _Map:
     seen: list[int]
 
     def after(self, before: "_Map") -> "_Map":
-        """The product of two square maps."""
+        """The matrix product of two square maps: this one after `before`."""
         found, seen = torch.zeros_like(self.weights), list[int]()
         for first, keys in zip(range(0, len(found), _ROWS), self.seen, strict=True):
             rows, inputs = slice(first, first + _ROWS), max(before.seen[: -(-keys // _ROWS)])
@@ -92,7 +92,7 @@ def _together(record: AttentionRecord, how: Aggregate) -> _Map:
 
 
 def _seen(record: AttentionRecord) -> int:
-    """How many of the first keys are all that any query sees."""
+    """The smallest number of first keys that includes every key that some query sees."""
     if record.bias is None:
         return record.k.shape[1]
     seen = (record.bias > -torch.inf).flatten(0, 1).any(0).nonzero()
@@ -100,7 +100,7 @@ def _seen(record: AttentionRecord) -> int:
 
 
 def _of_first_keys(record: AttentionRecord, end: int) -> AttentionRecord:
-    """The same call with the first keys only; right where the others are blocked."""
+    """An attention record cut to its first `end` keys; it is exact where all later keys are blocked."""
 
     def columns(x: Tensor | None) -> Tensor | None:
         return None if x is None else x[..., :end]

@@ -80,7 +80,7 @@ def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
 
 
 def _with_heads(record: AttentionRecord, n: int) -> AttentionRecord:
-    """The same call with more heads, which see nothing."""
+    """An attention record padded to n heads; the added heads have all keys blocked."""
     n_q, n_k, more = record.q.shape[1], record.k.shape[1], n - record.n_heads
     group = record.n_heads // len(record.k)
 

@@ -59,7 +59,7 @@ def sinks(received: Float[ndarray, "n_layers n_heads n_k"]) -> tuple[int, ...]:
 
 
 class Sums:
-    """What a pass over the queries of one layer adds up."""
+    """The sums of a pass over the queries of one layer."""
 
     def __init__(self, n_heads: int, n_k: int, device: torch.device) -> None:
         self._heads = torch.zeros(4, n_heads, dtype=torch.float64, device=device)

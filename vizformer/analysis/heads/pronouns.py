@@ -18,7 +18,7 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class ReferenceShift:
-    """How attention moves to the noun that is meant."""
+    """The shift of attention to the noun that the pronoun refers to."""
 
     # of each pair the one in which the first noun is meant, and the one in which the second is
     sentences: tuple[tuple[Sentence, Sentence], ...]
@@ -36,17 +36,17 @@ class ReferenceShift:
 
     @property
     def mean(self) -> float:
-        """That of the best head."""
+        """The mean shift of the best head over all pairs."""
         return float(self.shifts[:, self.layer, self.head].mean())
 
     @property
     def right(self) -> int:
-        """In how many pairs the best head moves the right way."""
+        """The number of pairs in which the best head's attention shifts to the noun that is meant."""
         return int((self.shifts[:, self.layer, self.head] > ROUNDING).sum())
 
     @property
     def found(self) -> int:
-        """In how many sentences (two of each pair) the best head gives the meant noun more than the other one."""
+        """The number of sentences (two of each pair) in which the best head gives the right noun the larger weight."""
         weights = self.weights[..., self.layer, self.head]
         return int((weights[:, 0, 0] > weights[:, 0, 1]).sum() + (weights[:, 1, 1] > weights[:, 1, 0]).sum())
 

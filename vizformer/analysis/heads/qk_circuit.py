@@ -34,7 +34,7 @@ class ScoreForms:
 
 
 def score_forms(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int) -> ScoreForms:
-    """What the three choices of matrices give for the same input rows (after the norm, in a pre-norm model).
+    """The scores of the three choices of matrices for the same input rows (after the norm, in a pre-norm model).
 
     With rotary positions q and k are turned by their own position; q_i . q_j stays symmetric all the same.
 
@@ -65,7 +65,7 @@ class Asymmetry:
 
 
 def asymmetry(scores: Float[ndarray, "n n"]) -> Asymmetry:
-    """Compares S with its transpose."""
+    """Compares a square matrix S with its transpose; see `Asymmetry`."""
     difference = scores - scores.T
     i, j = np.unravel_index(int(difference.argmax()), difference.shape)
     whole = float(np.square(scores).sum())

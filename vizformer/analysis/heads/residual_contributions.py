@@ -34,7 +34,7 @@ class HeadSlices:
 
 @dataclass(frozen=True)
 class Contributions:
-    """What a sublayer of attention adds at one position, head by head: out = sum_h z_h W_O^h + b_O."""
+    """The output of an attention sublayer at one position, split into heads: out = sum_h z_h W_O^h + b_O."""
 
     slices: HeadSlices
     parts: Float[ndarray, "n_heads d_model"]  # z_h W_O^h of every head
@@ -92,7 +92,7 @@ def output_matrix(checkpoint: AnyCheckpoint, trace: Trace, site: str) -> dict[st
 
 @dataclass(frozen=True)
 class KeyContributions:
-    """What comes back from every key through one head, for one query."""
+    """The contribution of every key through one head, for one query."""
 
     weights: Float[ndarray, " n_k"]  # the attention weights a_j
     norms: Float[ndarray, " n_k"]  # |a_j v_j W_O^h|: how long the vector is that arrives from key j
@@ -106,7 +106,7 @@ class KeyContributions:
 
     @property
     def longest(self) -> int:
-        """The key from which most arrives."""
+        """The key whose contribution vector is longest."""
         return int(self.norms.argmax())
 
     def leading(self, count: int) -> list[int]:

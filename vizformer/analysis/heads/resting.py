@@ -27,7 +27,7 @@ class Rest:
 
 
 def find_rest(weights: Float[ndarray, "n_q n_k"], reasons: UInt8[ndarray, "n_q n_k"]) -> Rest | None:
-    """Where a head with these weights rests; None where it does not.
+    """The resting place of a head with these weights; None where it does not rest.
 
     Args:
         reasons: Why a cell is masked, 0 where it is not.

@@ -49,7 +49,7 @@ def slope(weights: Float[ndarray, "*n m"]) -> Float[ndarray, "*n"]:
 
 @dataclass(frozen=True)
 class Saturation:
-    """What becomes of softmax as the scores spread, for KEYS random scores."""
+    """How softmax saturates as the spread of KEYS random scores grows."""
 
     deviations: Float[ndarray, " m"]
     largest: Float[ndarray, " m"]  # the largest weight, the median over the queries

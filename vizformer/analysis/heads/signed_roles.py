@@ -44,7 +44,7 @@ _MOST = 2 / 3  # of the rows, or of the effect
 
 @dataclass(frozen=True)
 class SignedRole:
-    """What a head does to what it looks at, see the module.
+    """The effects of a head on the logits of the tokens that it attends to; see the module.
 
     Attributes:
         texts, rows: of each effect the text and the row, from 0.
@@ -68,7 +68,7 @@ class SignedRole:
 
     @property
     def role(self) -> SignedRoleName | None:
-        """None where no role is clear."""
+        """The role of the head; None where none is clear."""
         sign = np.sign(self.mean)
         if abs(self.mean) < LEAST or float((np.sign(self.effects) == sign).mean()) < _MOST:
             return None
@@ -117,7 +117,7 @@ def signed_role(checkpoint: AnyCheckpoint, traces: Sequence[Trace], site: str, h
 
 
 def _looked_at(trace: Trace, site: str, head: int) -> dict[int, tuple[int, float]]:
-    """Of each row the key with the largest weight that is no mark, and its weight; not where marks get more."""
+    """row -> the non-special key with the largest weight, and this weight; without rows where special tokens get more."""
     tokens = trace.tokens[site.partition(".")[0]]
     pattern = trace[site].pattern(head).float()  # [n, n]
     marks = torch.tensor([token.special for token in tokens], device=pattern.device)

@@ -85,7 +85,7 @@ def look_up_query(
 
 @dataclass(frozen=True)
 class HeadLookUp:
-    """What one head looks up for one query.
+    """The look-up of one head for one query.
 
     Attributes:
         dots: q . k_j.

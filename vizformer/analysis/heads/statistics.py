@@ -34,7 +34,7 @@ class HeadStatistics:
     visible: Float[ndarray, " n_layers"]
 
     def leading(self, layer: int, head: int) -> Tendency | None:
-        """What the head mostly does, if there is such a thing; the largest excess over chance decides."""
+        """The tendency of a head with the largest excess over chance; None where there is none."""
         clear = {tendency: excess[layer, head] for tendency, excess in self._excess().items()}
         best = max(clear, key=lambda tendency: clear[tendency])
         return best if clear[best] > -np.inf else None
@@ -49,7 +49,7 @@ class HeadStatistics:
         return found
 
     def _excess(self) -> dict[Tendency, Float[ndarray, "n_layers n_heads"]]:
-        """By how much each share is above chance; -inf where the head does not clearly do it, or cannot."""
+        """The excess of each share over chance; -inf where the tendency is not clear or not possible."""
         excess = {}
         for tendency, shares in self.shares.items():
             chance = np.broadcast_to(self.chance[tendency][:, None], shares.shape)

@@ -75,7 +75,7 @@ class TraceHeads:
         return record.pattern(head)[:, columns].float().cpu().numpy()
 
     def scores(self, layer: int, head: int) -> Float[ndarray, "n_q n_k"]:
-        """What the softmax sees, before the mask."""
+        """The scores that enter the softmax, before the mask."""
         return self.records[layer].scores(head).float().cpu().numpy()
 
     def operands(self, layer: int, head: int) -> Operands | None:

@@ -41,7 +41,7 @@ def word_starts(words: Sequence[int | None], opened: Collection[int] = ()) -> In
 def word_map(
     weights: Float[ndarray, "*maps n_q n_k"], queries: Int[ndarray, " query_words"], keys: Int[ndarray, " key_words"]
 ) -> Float[ndarray, "*maps query_words key_words"]:
-    """The map of words; see the module."""
+    """Reduces a map of tokens to a map of words; see the module."""
     summed = np.add.reduceat(weights.astype(np.float64), keys, axis=-1)
     pieces = np.diff(queries, append=weights.shape[-2])
     return np.add.reduceat(summed, queries, axis=-2) / pieces[:, None]
@@ -184,7 +184,7 @@ def word_order(chosen: Sequence[int], rows: Sequence[int]) -> WordOrder:
 
 
 def telling_row(weights: Float[ndarray, "n_q n_k"], rows: Sequence[int]) -> int | None:
-    """Of these rows the one whose largest weight leads most over its next one; None where there is no choice."""
+    """The row, of some rows, with the largest margin between its two largest weights; None where there is no choice."""
     if weights.shape[1] < 2 or not rows:
         return None
     top = np.sort(weights, -1)

@@ -25,7 +25,7 @@ RunMask = Literal["own", "causal", "window", "open"]
 
 @dataclass(frozen=True)
 class Leak:
-    """How far two forwards over as many tokens are apart."""
+    """The differences between two forwards over equally many tokens."""
 
     # largest |difference| of the residual stream, before the first layer (row 0) and after each layer [n_layers + 1, n]
     stream: Float[ndarray, "points n"]

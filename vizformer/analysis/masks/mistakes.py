@@ -17,7 +17,7 @@ from vizformer.model import AttentionRecord
 
 
 def notations(blocked: Bool[ndarray, "n_q n_k"]) -> dict[str, ndarray]:
-    """The same mask as the field writes it.
+    """One mask in the three notations that are in use.
 
     "tutorial": 1 = visible, 0 = blocked (`scores.masked_fill(mask == 0, -inf)`); "module": True = blocked
     (`attn_mask` of nn.MultiheadAttention and nn.Transformer); "fused": True = visible (`attn_mask` of
@@ -68,7 +68,7 @@ def mixed_up(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"
 
 
 def nan_rows(weights: Float[ndarray, "n_q n_k"]) -> int:
-    """How many rows are NaN as a whole."""
+    """The number of rows whose weights are all NaN."""
     return int(np.isnan(weights).all(axis=1).sum())
 
 
@@ -87,7 +87,7 @@ def _module(q: Tensor, k: Tensor, v: Tensor, scale: float, blocked: Tensor) -> T
 
 
 def _operands(record: AttentionRecord, head: int) -> tuple[Tensor, Tensor, Tensor]:
-    """In float32 on the processor: the notations are compared, not precisions."""
+    """q, k and v of one head in float32 on the CPU, since notations are compared here and not precisions."""
     kv = record.kv_head(head)
     q, k, v = (x.detach().cpu().float() for x in (record.q[head], record.k[kv], record.v[kv]))
     return q, k, v
@@ -110,12 +110,12 @@ def masked_after(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q 
 
 
 def left_over(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
-    """What each row of `masked_after` still sums to."""
+    """The sum of each row of `masked_after`."""
     return masked_after(scores, blocked).sum(axis=1)
 
 
 def given_away(scores: Float[ndarray, "n_q n_k"], blocked: Bool[ndarray, "n_q n_k"]) -> Float[ndarray, " n_q"]:
-    """What is missing from each row's sum then: the weight that softmax gave to blocked keys."""
+    """The weight of each row that softmax gave to blocked keys: 1 less the sum of the row in `masked_after`."""
     return np.where(blocked, softmax(scores), 0.0).sum(axis=1)
 
 
@@ -161,7 +161,7 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a big negative number does in place of -inf, in a precision."""
+    """The result of a large negative number in place of -inf, in a precision."""
 
     precision: Precision  # of scores and mask
     how: How  # "fill" sets the blocked scores to it (`masked_fill`), "add" adds it to them

@@ -79,7 +79,7 @@ def padded_run(checkpoint: AnyCheckpoint, first: Trace, second: Trace) -> Padded
 
 
 def _filling(checkpoint: AnyCheckpoint, stack: str) -> Token:
-    """What fills the rows of a stack: its vocabulary's padding, or just any token where it has none."""
+    """The token that pads the rows of a stack: the padding token of its vocabulary, or any token without one."""
     id, reader = (
         checkpoint.model.config.pad_id or 0,
         checkpoint.tokenizer_of("encoder" if stack == "encoder" else "decoder"),
@@ -105,7 +105,7 @@ def layers_masked_alike(trace: Trace, kind: Kind, layer: int) -> tuple[int, ...]
 
 
 def mask_edit(trace: Trace, kind: Kind, blocked: Bool[ndarray, "*n_layers n_q n_k"]) -> Edit | None:
-    """What sets the mask of every layer of a kind of attention to exactly `blocked`, on top of the trace's own edit.
+    """The edit that sets the mask of every layer of a kind of attention to `blocked`, added to the trace's own edit.
 
     `blocked` is of every layer, or one for all of them.  None where nothing is set by hand.
     """
@@ -141,7 +141,7 @@ def painted_run(
 
 @dataclass(frozen=True)
 class Expected:
-    """What the model expects at a position in two runs, and how far the logits `moved` (largest |difference|)."""
+    """The predictions at a position in two runs; `moved` is the largest |difference| of their logits."""
 
     before: Token
     before_probability: float

@@ -143,7 +143,7 @@ def check_length(trace: Trace) -> None:
 def expected(
     checkpoint: AnyCheckpoint, trace: Trace, name: str, steps: Steps | None = None
 ) -> Float[ndarray, "..."] | None:
-    """What the trace has for a step; None where it has no such step.  `steps`: as in `named`."""
+    """The array of the trace for a step; None where it has no such step.  `steps`: as in `named`."""
     if name == LOGITS:
         return float64(trace.logits)
     layer = ".".join(name.split(".")[:2])
@@ -203,7 +203,7 @@ def unbatched(given: ndarray, ndim: int) -> ndarray:
 
 
 def differences(given: ndarray, value: ndarray) -> Float[ndarray, "..."]:
-    """|given - value|, 0 where both are blocked."""
+    """|given - value| for each number; 0 where both are blocked (-inf)."""
     own, right = _blocked(given), _blocked(value)
     with np.errstate(invalid="ignore"):
         apart = np.abs(own - right)

@@ -34,7 +34,7 @@ def hints(
     tolerance: float,
     steps: Steps | None = None,
 ) -> tuple[Message, ...]:
-    """What may have gone wrong in a step that departs, or between it and the last one that agreed.
+    """Hints about a step that differs: mistakes in it, or between it and the last step that agreed.
 
     A mistake that was made in a step before this one is told with the name of that step.  `steps`: as in
     `first_departure.named`.
@@ -156,7 +156,7 @@ def _follow(steps: list[Step], index: int, target: int, names: Names) -> Names |
 
 
 def general(given: ndarray, value: ndarray, tolerance: float) -> tuple[Message, ...]:
-    """What can be said without knowing how the numbers were made."""
+    """Hints that follow from the numbers alone: exchanged axes, another shape, a constant factor, another order."""
     own = unbatched(given, value.ndim).astype(np.float64)
     if value.ndim >= 2 and own.shape == np.swapaxes(value, -1, -2).shape and value.shape[-1] != value.shape[-2]:
         turned = np.swapaxes(value, -1, -2)

@@ -86,7 +86,7 @@ class Shuffled:
 
 
 def other_order(n: int, kind: Literal["reverse", "random"], seed: int) -> tuple[int, ...]:
-    """Which token stands where afterwards: the last first, or drawn (never the order that it was)."""
+    """The permutation of n tokens: the reverse one, or a random one other than the identity."""
     if kind == "reverse" or n < 2:
         return tuple(reversed(range(n)))
     drawn, rng = list(range(n)), random.Random(seed)
@@ -97,7 +97,7 @@ def other_order(n: int, kind: Literal["reverse", "random"], seed: int) -> tuple[
 
 @torch.inference_mode()
 def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shuffled:
-    """What becomes of every token's output row when the tokens stand in another order.
+    """The change of every token's output row when the tokens stand in another order.
 
     Without positions and without a mask, attention is equivariant: f(P x) = P f(x) for every permutation P, because a
     row's queries, keys and values depend on its token alone and the weighted sum has no order.
@@ -234,7 +234,7 @@ def rotary_pair(
 
 
 def _turned(pairs: Float[np.ndarray, "2 half"], angle: Float[np.ndarray, " half"]) -> Float[np.ndarray, "2 half"]:
-    """Counterclockwise, as `vizformer.model.positions.Rotation` turns."""
+    """Rotates pairs counterclockwise by an angle, as `vizformer.model.positions.Rotation` does."""
     first, second = pairs
     return np.stack([first * np.cos(angle) - second * np.sin(angle), first * np.sin(angle) + second * np.cos(angle)])
 
@@ -251,7 +251,7 @@ def unturned(
 
 
 def _without_positions(model: Transformer) -> Transformer:
-    """The same weights (in the same memory), told no positions."""
+    """A model without positional information that shares the weights of `model` in memory."""
     with without_memory():
         without = Transformer(replace(model.config, positions="none")).eval()
     without.load_state_dict(model.state_dict(), strict=False, assign=True)
@@ -259,7 +259,7 @@ def _without_positions(model: Transformer) -> Transformer:
 
 
 def _row(model: Transformer, ids: Sequence[int]) -> torch.Tensor:
-    """[1, n], where the model is."""
+    """The ids as a tensor [1, n] on the model's device."""
     return torch.tensor([list(ids)], device=model.embedding.weight.device)
 
 

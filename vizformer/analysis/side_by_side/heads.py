@@ -163,7 +163,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """What both runs say: the most probable tokens of either, and the Jensen-Shannon divergence of the two, in bits."""
+    """The most probable tokens of both runs, and the Jensen-Shannon divergence of their distributions in bits."""
 
     tokens: tuple[Answer, ...]
     divergence: float
@@ -200,6 +200,6 @@ def differing_rows(runs: TwoRuns) -> tuple[int, ...]:
 
 
 def _tokens(runs: TwoRuns, ids: list[int]) -> list[Token]:
-    """By the first model's vocabulary, and by the second one's what the first one lacks."""
+    """The tokens of some ids, by the first model's vocabulary, or by the second one's where the first one lacks the id."""
     known = runs.first.shape.vocab_size
     return [(runs.first if id < known else runs.second).tokenizer.tokens([id])[0] for id in ids]

@@ -11,7 +11,7 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """What two models made of their texts, or one model of two texts; made by `two_runs`."""
+    """The traces of two models, or of one model on two texts; `two_runs` makes them."""
 
     first: AnyCheckpoint
     trace: Trace

@@ -105,7 +105,7 @@ class MovedWeights:
 
     @property
     def parts(self) -> tuple[MovedPart, ...]:
-        """The same part by part, in the same order."""
+        """The changes summed up by part, in the order of `tensors`."""
         some: dict[tuple[str, int, Kind | None, str], list[Moved]] = defaultdict(list)
         for one in self.tensors:
             some[_place(one.name)].append(one)

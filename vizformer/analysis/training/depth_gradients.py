@@ -95,7 +95,7 @@ def powers_of_ten(depth: int, seed: int = 0) -> float:
 
 
 def by_depth(seed: int = 0) -> ByDepth:
-    """All arrangements at all depths; about a second."""
+    """Measures all arrangements at all depths; this takes about a second."""
     found = {kind: [untrained(kind, depth, seed) for depth in DEPTHS] for kind in ARRANGEMENTS}
     return ByDepth(
         {kind: np.array([one.gradients[0] for one in each]) for kind, each in found.items()},

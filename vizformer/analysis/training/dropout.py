@@ -32,7 +32,7 @@ def training_losses(
 
 
 def _twin(model: Transformer, p: float) -> Transformer:
-    """The same weights, not copied, in training mode and with another dropout."""
+    """A model in training mode with dropout p that shares the weights of `model`."""
     with without_memory():
         twin = Transformer(replace(model.config, dropout=p))
     twin.load_state_dict(model.state_dict(), assign=True)

@@ -44,7 +44,7 @@ class StepGradient:
 
     @property
     def shares(self) -> Float[ndarray, "layers kinds"]:
-        """Of the sum of squares over the layers' matrices; 0 where there is no matrix."""
+        """The share of each matrix in the sum of squares over all layers' matrices; 0 where there is no matrix."""
         squares = np.nan_to_num(self.norms**2)
         return squares / squares.sum()
 
@@ -87,7 +87,7 @@ def step_gradient(model: Transformer, trace: Trace, asked: Sequence[Asked]) -> S
 
 
 def matrix_lengths(model: Transformer) -> Float[ndarray, "layers kinds"]:
-    """|W| of every matrix of `StepGradient.norms`."""
+    """The Frobenius norm |W| of every matrix of `StepGradient.norms`."""
     found = []
     for __, block in _blocks(model):
         own = dict(block.named_parameters())
@@ -137,7 +137,7 @@ def _together(lengths: Sequence[float | None]) -> float:
 
 
 def _trainable_twin(model: Transformer) -> Transformer:
-    """The same weights, not copied, as parameters whose gradient can be asked for."""
+    """A model that shares the weights of `model`, as parameters that require a gradient."""
     shared: dict[int, object] = {id(buffer): buffer for buffer in model.buffers()}
     shared |= {id(weight): nn.Parameter(weight.detach()) for weight in model.parameters()}
     return copy.deepcopy(model, shared).eval()

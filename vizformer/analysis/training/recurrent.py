@@ -50,7 +50,7 @@ def transformer_gradients(
 
 
 class Felt(NamedTuple):
-    """How much a token counts at the last position, as a share of what the last token itself counts."""
+    """The gradient norm of a token at the last position, divided by that of the last token itself."""
 
     token: int
     share: float

@@ -29,7 +29,7 @@ class SmoothingMarks:
 
 
 def by_smoothing(notes: Mapping[str, Any]) -> dict[float, SmoothingMarks]:
-    """Of the notes that `recipes.smoothing.measure` makes: label smoothing -> its trainings."""
+    """Reads the trainings for each value of label smoothing from the notes of `recipes.smoothing.measure`."""
     found = {}
     for smoothing in sorted({run["smoothing"] for run in notes["runs"]}):
         runs = [run for run in notes["runs"] if run["smoothing"] == smoothing]
@@ -58,7 +58,7 @@ class LeftOutCurves:
 
 
 def left_out_curves(notes: Mapping[str, Any]) -> dict[str, LeftOutCurves]:
-    """Of the notes that `recipes.omissions.measure` makes: what is left out -> its trainings."""
+    """Reads the trainings for each omitted part from the notes of `recipes.omissions.measure`."""
     return {
         name: LeftOutCurves(np.array(curves), sum(curve[-1] < notes["guessing"] / 4 for curve in curves))
         for name, curves in notes["loss"].items()
@@ -87,12 +87,12 @@ class WidthLosses:
 
     @property
     def spread(self) -> float:
-        """From the best seed to the worst one."""
+        """The difference between the worst and the best seed."""
         return max(self.losses) - min(self.losses)
 
 
 def width_losses(notes: Mapping[str, Any]) -> dict[str, tuple[WidthLosses, ...]]:
-    """Of the notes that `recipes.feed_forward_width.measure` makes: the models as deep as the first one ("depth"), and
+    """Reads from the notes of `recipes.feed_forward_width.measure` the models as deep as the first one ("depth"), and
     those with as many weights in their layers as one of these and another depth ("size"), each by their width.
     """
     found = [

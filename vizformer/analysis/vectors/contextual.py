@@ -39,7 +39,7 @@ class Contexts:
 
     @property
     def curve(self) -> Float[ndarray, " all_places"]:
-        """From the table on: the row's cosine, then `same`."""
+        """The cosine of the two rows of the embedding table, followed by `same`."""
         return np.concatenate([[self.table], self.same])
 
 

@@ -48,7 +48,7 @@ class Projection:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """`explained`, as two numbers."""
+        """`explained` as a tuple of two floats."""
         return float(self.explained[0]), float(self.explained[1])
 
 
@@ -194,7 +194,7 @@ def input_parts(checkpoint: AnyCheckpoint, ids: Sequence[int]) -> dict[str, Tens
 
 
 def with_scale(checkpoint: AnyCheckpoint, scaled: bool) -> AnyCheckpoint:
-    """The same weights with the factor sqrt(d_model) put in or left out: what a mistake here does to a model."""
+    """A checkpoint with the same weights, and with or without the factor sqrt(d_model) on the embeddings."""
     model = checkpoint.model
     if model.config.scaled_embedding == scaled:
         return checkpoint

@@ -18,7 +18,7 @@ _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|[\u4e00-\u9fff]")
 
 
 def plain_words(text: str) -> list[str]:
-    """As these vectors take them: runs of English letters, in lower case, and single Chinese characters."""
+    """Splits a text into the words of these vectors: lower-case runs of English letters, and single Chinese characters."""
     return _WORD.findall(text.lower().replace("’", "'"))
 
 
@@ -30,7 +30,7 @@ class WordVectors:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """word -> its row."""
+        """The row index of each word."""
         return {word: row for row, word in enumerate(self.words)}
 
     @cached_property
