@@ -18,7 +18,7 @@ ROUNDINGS = 32  # units in the last place of half precision: both round many tim
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far apart the two are, for one text: the largest |ours - theirs| / max(1, |theirs|, size of its row).
+    """The difference between our numbers and theirs on one text: max |ours - theirs| / max(1, |theirs|, size of its row).
 
     The size of a row is its root mean square: both round sums of such numbers.  In bfloat16 and float16 32 units in the
     last place are allowed, 32 eps.
@@ -38,7 +38,7 @@ class Agreement:
 
     @property
     def units(self) -> int:
-        """In the last place, that are allowed."""
+        """The tolerance in units in the last place: tolerance / eps of the dtype."""
         return round(self.tolerance / torch.finfo(DTYPES[self.dtype]).eps)
 
     @property

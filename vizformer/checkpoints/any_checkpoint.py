@@ -53,14 +53,14 @@ class AnyCheckpoint(ABC):
 
         @property
         def model(self) -> "Transformer":
-            """Our own Transformer; of recorded code an OwnArithmeticError."""
+            """Our own Transformer; recorded code raises an OwnArithmeticError."""
 
     # what a model is ------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def shape(self) -> ModelShape:
-        """Its sizes and marks."""
+        """The sizes of the model and its special tokens."""
 
     @property
     @abstractmethod
@@ -70,12 +70,12 @@ class AnyCheckpoint(ABC):
     @property
     @abstractmethod
     def dtype(self) -> torch.dtype:
-        """What the model computes in."""
+        """The dtype in which the model computes."""
 
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where the model computes, and where its traces lie."""
+        """The device on which the model computes and its traces lie."""
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class AnyCheckpoint(ABC):
 
     @abstractmethod
     def embeddings(self, trace: "Trace") -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-        """Of each stack the rows [1, n, d] of its tokens in the table of embeddings, and the table [vocab_size, d].
+        """The embedding rows [1, n, d_model] of each stack's tokens, and the embedding table [vocab_size, d_model].
 
         Raises:
             TraceError: a table that is not found in somebody's own code.
@@ -296,7 +296,7 @@ class AnyCheckpoint(ABC):
         """Greedy steps of an encoder-decoder that reads `prompt` and begins with `prefix`."""
 
     def _start(self) -> list[int]:
-        """What a decoder behind an encoder begins with, where nothing is given."""
+        """The start tokens of a decoder behind an encoder, where no target is given."""
         if not self.shape.start_ids:
             raise TraceError(
                 "No file gives the start token of the decoder of {name}: give a target, or open the model with bos_id.",
@@ -305,17 +305,17 @@ class AnyCheckpoint(ABC):
         return list(self.shape.start_ids)
 
     def _heard(self, heard: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """What a run tells of its attention calls, told with how many there will be."""
+        """A callback for the attention calls done, which passes their number and the total on to `heard`."""
         shape = self.shape
         total = len(shape.encoder_heads) + len(shape.decoder_heads) + len(shape.cross_heads)
         return None if heard is None else lambda done: heard(done, total)
 
     def segments(self, tokens: Sequence[Token]) -> torch.Tensor | None:
-        """Which sentence a token belongs to [1, n], where the model is told so."""
+        """The segment ids of the tokens [1, n]; None where the model has no segments."""
         return None
 
     def tensor(self, tokens: Sequence[Token]) -> torch.Tensor:
-        """Their ids as the model takes them: [1, n], where the model is."""
+        """The token ids as a tensor [1, n] on the model's device."""
         return torch.tensor([[token.id for token in tokens]], device=self.device)
 
     def _checked(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:

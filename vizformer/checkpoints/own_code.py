@@ -143,7 +143,7 @@ class Code:
 
 @contextmanager
 def _said(code: Code, doing: str) -> Iterator[None]:
-    """What the code raises, in one sentence with its line; the exception itself is the cause."""
+    """Raises an exception of the code again as one sentence with its line; the exception itself is the cause."""
     try:
         yield
     except VizformerError as error:
@@ -167,7 +167,7 @@ def _wrong(code: Code | str, about: Message) -> CheckpointError:
 
 
 def _line(code: Code, error: BaseException) -> str:
-    """Where the code was when something went wrong, as " (my_model.py, line 12)"."""
+    """The place in the code where an exception was raised, as " (my_model.py, line 12)"."""
     frames = traceback.extract_tb(error.__traceback__)
     here = Path(code.place).parent if code.is_file else Path(code.folder)
     own = [frame for frame in frames if here in Path(frame.filename).parents and "site-packages" not in frame.filename]

@@ -14,7 +14,7 @@ _NO_MASK = re.compile(r"(?:.*\.)?(?:masked_bias|IGNORE|mask_value|neg_inf|ignore
 
 
 def plays_no_part(stored: Stored) -> Message | None:
-    """What a tensor is that no forward computes with, told by its numbers; None where it may be a parameter.
+    """Says why no forward computes with a tensor, by its numbers; None where it may be a parameter.
 
     One whole number is a counter (num_batches_tracked, n_averaged), 0, 1, ..., n - 1 are the numbers of positions.
     """

@@ -13,7 +13,7 @@ from vizformer.checkpoints.tensors.tensor_map import Shape
 
 @dataclass(frozen=True)
 class Made:
-    """What a tensor is made of, its shape, and how."""
+    """A tensor that is computed from others: its sources, its shape, and the function that builds it."""
 
     sources: tuple[str, ...]
     shape: Shape

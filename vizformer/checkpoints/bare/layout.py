@@ -1,4 +1,4 @@
-"""What a layout of bare weights is to the loader: names that it knows, what it asks, what becomes of the tensors."""
+"""The layout of bare weights for the loader: the names that it recognises, its questions, and the mapping of tensors."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Layout:
-    """Tensors whose names were recognised."""
+    """A recognised layout: its questions, and the plan that maps its tensors once they are answered."""
 
     name: str  # of the code that gives tensors such names
     questions: tuple[Question, ...]
@@ -134,7 +134,7 @@ def causal_masks(weights: Weights) -> dict[str, Message]:
 
 
 def of_losses(weights: Weights) -> dict[str, Message]:
-    """What a training module keeps of its loss: weights of classes, which no forward uses."""
+    """The class weights of a training loss, which no forward uses, with a note on each."""
     note = N_("the class weights of the training loss: the model does not use them")
     return {name: note for name, stored in weights.tensors.items() if _LOSS.fullmatch(name) and len(stored.shape) < 2}
 

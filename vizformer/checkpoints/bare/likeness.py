@@ -1,4 +1,4 @@
-"""What the tensors of a file look like, in words: for messages about files that no layout opens.
+"""Describes the tensors of a file in words, for messages about files that no layout opens.
 
 Only what stands in the file is said: names, shapes, and the habit of naming that they follow.
 """

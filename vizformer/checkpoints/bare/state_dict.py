@@ -184,7 +184,7 @@ def _beside(folder: Folder, name: str) -> dict[str, object]:
 
 
 def _of_config(beside: Mapping[str, object]) -> list[Message]:
-    """What is noted of a config.json that says a type which does not open."""
+    """The note on a config.json with a model_type that does not open."""
     if "model_type" not in beside:
         return []
     return [

@@ -31,7 +31,7 @@ from vizformer.text import Tokenizer
 
 
 class Source(NamedTuple):
-    """What is opened: the folder that it lies in, what the model is called, and what the file holds."""
+    """The file that is opened: its folder, the name of the model, and its content."""
 
     folder: Folder
     name: str

@@ -84,7 +84,7 @@ def adapted(folder: Folder, base: Weights) -> Weights:
 
 
 def _problems(said: Mapping[str, Any]) -> list[Message]:
-    """What an adapter's config asks for that is not computed here."""
+    """The fields of an adapter's config that are not supported."""
     if said.get("peft_type") != "LORA":
         return [N_("peft_type={value}: supported is {options}", value=shown(said.get("peft_type")), options='"LORA"')]
     problems = []
@@ -106,7 +106,7 @@ def _problems(said: Mapping[str, Any]) -> list[Message]:
 
 @dataclass(frozen=True)
 class _Sum:
-    """What is read where an adapter adds to a tensor."""
+    """Reads a tensor with its LoRA update: base + scale * B A."""
 
     base: Stored
     a: Stored

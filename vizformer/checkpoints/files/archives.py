@@ -25,7 +25,7 @@ class CompressedError(ArchiveError):
 
 
 class ScriptError(ArchiveError):
-    """An archive of TorchScript."""
+    """Raised for an archive of TorchScript."""
 
 
 def check_archive(path: Path) -> None:

@@ -107,7 +107,7 @@ _DEEPEST = 3
 
 
 class Content(NamedTuple):
-    """What one file holds."""
+    """The content of one file: tensors by name, and what lies beside them."""
 
     weights: Weights  # the tensors, by their names without wrappers
     said: dict[str, Mapping[str, Any]]  # what describes the model beside them: place -> field -> value

@@ -40,7 +40,7 @@ def find_weights(folder: Folder) -> Weights:
 
 
 def _whole(folder: Folder, found: Weights) -> Weights:
-    """With what an adapter adds, where one lies beside the weights."""
+    """The weights, with the update of an adapter where one lies beside them."""
     return adapters.adapted(folder, found) if folder.has(ADAPTER) else found
 
 

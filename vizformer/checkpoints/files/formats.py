@@ -35,7 +35,7 @@ _MOST = 64  # files of a folder that are looked into
 
 
 def written_by(start: bytes) -> str:
-    """What wrote weights that begin so: "safetensors", "torch", or "" for anything else."""
+    """The format of weights by their first bytes: "safetensors", "torch", or "" for anything else."""
     if start[8:9] == b"{" and 2 <= int.from_bytes(start[:8], "little") <= _LONGEST_HEADER:
         return "safetensors"
     if start.startswith(_LEGACY):
@@ -45,7 +45,7 @@ def written_by(start: bytes) -> str:
 
 
 def writer_of(path: Path) -> str:
-    """The same of a file, whatever it is called; "" where it cannot be read."""
+    """The format of a file by its first bytes, as `written_by`; "" where it cannot be read."""
     try:
         with path.open("rb") as file:
             return written_by(file.read(BEGINNING))
@@ -65,7 +65,7 @@ def weights_in(folder: Folder) -> list[str]:
 
 
 def by_content(path: Path, name: str) -> Message | None:
-    """What a file is that neither PyTorch nor safetensors wrote, if it can be told; reads its two ends only."""
+    """Says what a file is that neither PyTorch nor safetensors wrote, by its first and last bytes; else None."""
     with path.open("rb") as file:
         start = file.read(64)
         size = file.seek(0, 2)
@@ -76,7 +76,7 @@ def by_content(path: Path, name: str) -> Message | None:
 
 
 def by_name(names: Iterable[str]) -> Message | None:
-    """What the first of these files is that is known to be another program's."""
+    """Says what the first of these files is whose name belongs to another program; else None."""
     for name in names:
         for pattern, kind in _NAMES:
             if any(found.end() == len(name) for found in pattern.finditer(name.lower())):

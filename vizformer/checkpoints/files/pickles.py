@@ -130,7 +130,7 @@ def _try(data: bytes, file_size: int, pickles: int) -> None:
 
 
 class _Tensor:
-    """In the place of a tensor or a parameter."""
+    """A stand-in for a tensor or a parameter."""
 
     def __new__(cls, *arguments: object) -> "_Tensor":
         if arguments and not isinstance(arguments[0], _Tensor):
@@ -138,14 +138,14 @@ class _Tensor:
         return super().__new__(cls)
 
     def __init__(self, *_: object) -> None:
-        """Whatever it is called with."""
+        """Ignores all arguments."""
 
     def __setstate__(self, state: object) -> None:
         raise ForeignError("an object with a state of its own")
 
 
 class _Value:
-    """In the place of a data type, a kind of storage, a device."""
+    """A stand-in for a data type, a kind of storage or a device."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -52,7 +52,7 @@ class Weights:
 
     @property
     def longest_side(self) -> int:
-        """Of all tensors: no table has more rows."""
+        """The largest dimension of all tensors; no table has more rows."""
         return max((side for stored in self.tensors.values() for side in stored.shape), default=0)
 
 
@@ -189,7 +189,7 @@ def load_torch(path: Path, name: str) -> Any:
 
 
 def not_only_tensors(content: object, name: str) -> CheckpointError:
-    """Says what stands where tensors with names belong."""
+    """The error for a file whose content is not tensors by name; it says what the content is."""
     if not isinstance(content, dict):
         return CheckpointError(
             "{file} contains {value} instead of named tensors. Copy it again from the model's source.",

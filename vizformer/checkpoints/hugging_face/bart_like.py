@@ -91,7 +91,7 @@ def both_stacks(
 
 
 def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -> int | None:
-    """What the decoder begins with; `usual`, where no file says it, is the token that is `called` so."""
+    """The start token of the decoder; `usual`, where no file gives one, is the token that is named `called`."""
     said = fields.token("decoder_start_token_id", vocab_size, generated=True)
     if said is not None:
         return said
@@ -107,7 +107,7 @@ def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -
 
 
 def tensors(config: ModelConfig) -> list[Part]:
-    """What becomes of the tensors that both have."""
+    """The mapping of the tensors that BART and Marian have in common."""
     cross = CROSS if config.n_encoder_layers else {}
     parts = [
         *_tables(config),
@@ -118,7 +118,7 @@ def tensors(config: ModelConfig) -> list[Part]:
 
 
 def _tables(config: ModelConfig) -> list[Part]:
-    """One table of embeddings; or one for each stack that there is, and an output layer that may be the last of them."""
+    """The mapping of the embeddings: one shared table, or one for each stack and an output layer unless it is tied."""
     if config.source_vocab_size is None and config.n_encoder_layers:
         return [Part("shared.weight", ("embedding.weight",))]
     return [
@@ -129,7 +129,7 @@ def _tables(config: ModelConfig) -> list[Part]:
 
 
 def tensors_of_both(config: ModelConfig) -> list[Part]:
-    """The same, and tables of positions, norms of the embeddings and last norms of both stacks, where there are any."""
+    """The mapping of `tensors`, with position tables, embedding norms and final norms of both stacks where they exist."""
     stacks = {"encoder": "", "decoder": "decoder_"}
     parts = tensors(config)
     if config.stack_inputs == "own":

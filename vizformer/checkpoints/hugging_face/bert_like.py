@@ -72,14 +72,14 @@ def options(fields: Fields, names: Collection[str], head: str = HEAD, *, segment
 
 
 def name(config: ModelConfig) -> str:
-    """What the one stack is called here."""
+    """The name of the only stack: "encoder" or "decoder"."""
     return "decoder" if config.n_decoder_layers else "encoder"
 
 
 def body(
     config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, source: str = "encoder.layer.{}"
 ) -> list[Part]:
-    """What becomes of the tensors of the layers; `template` and `source` are what they are called."""
+    """The mapping of the tensors of the layers; `template` and `source` are their names in the file."""
     no_bias = () if config.qkv_bias else [theirs for theirs, ours in template.items() if ours[0][-3:] in _QKV]
     n_layers = config.n_encoder_layers + config.n_decoder_layers
     return layers(template, source, f"{name(config)}.layers.{{}}", n_layers, no_bias=no_bias)

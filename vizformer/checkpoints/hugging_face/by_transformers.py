@@ -547,7 +547,7 @@ def _library() -> Any:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Nothing is said on the terminal."""
+    """Silences the logging and the progress bars of `transformers`."""
     logging = _library().utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)
@@ -629,7 +629,7 @@ def _refused(problems: list[Message]) -> CheckpointError:
 
 
 def _of_texts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is said of the language model, where another one is beside it; the class that holds both is not its own."""
+    """The fields of the language model in a multimodal config, without the class name of the whole model."""
     if raw.get("model_type") not in INSIDE:
         return raw
     return {name: value for name, value in language_model(raw).items() if name != "architectures"}

@@ -1,4 +1,4 @@
-"""What a family of models is to the loader: three functions, a few names."""
+"""The interface between the loader and a family of models: three functions and a few names."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace

@@ -167,7 +167,7 @@ class Fields:
         return False
 
     def choice(self, name: str, options: Mapping[str, str]) -> str:
-        """Ours for theirs."""
+        """Our name for the value of a field, by the table `options`; other values are refused."""
         value = self.value(name)
         if isinstance(value, str) and value in options:
             return options[value]

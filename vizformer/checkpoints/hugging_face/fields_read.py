@@ -14,7 +14,7 @@ _BY_ALL = {*_TABLES, "rope_type", "type", "rope_theta"}  # what every config cla
 
 
 def never_read(cls: type, fields: Mapping[str, Any], raw: Mapping[str, Any]) -> list[str]:
-    """Of these fields, with the keys of the tables in them, those that occur nowhere in the code of a model's class.
+    """The fields, with the keys of nested tables, that occur nowhere in the code of a model's class.
 
     With such a field the model would be computed as if it were not there.
 

@@ -34,7 +34,7 @@ _IDS = {
 def read_vocabularies(
     folder: Folder, otherwise: Callable[[Folder], Backend | Vocabularies], rows: int
 ) -> Vocabularies | None:
-    """What splits texts; None where no file has to do with it, so that a text is the token ids.
+    """The tokenizers of a folder; None where no file defines one, so that a text consists of token ids.
 
     Args:
         otherwise: reads other files, where there is no tokenizer.json.

@@ -19,7 +19,7 @@ def zeros(names: Iterable[str], width: int) -> Made:
 
 
 def stored(parts: Sequence[Part], made: Container[str]) -> list[Part]:
-    """Those of `parts` that a file has: not what is made."""
+    """The `parts` that a file has to contain: all whose parameters are not made."""
     return [part for part in parts if not all(target in made for target in part.targets)]
 
 

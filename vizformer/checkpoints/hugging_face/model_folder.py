@@ -200,7 +200,7 @@ def empty_model(config: ModelConfig) -> Transformer:
 
 
 def family_of(raw: Mapping[str, object]) -> Family:
-    """By model_type, the field by which `transformers` chooses its code."""
+    """Finds the family by model_type, the field by which `transformers` chooses its code."""
     kind = raw.get("model_type")
     family = (family_inside(raw) or BY_TYPE.get(kind)) if isinstance(kind, str) else None
     if family is None and isinstance(kind, str) and kind in BECAUSE:
@@ -224,7 +224,7 @@ def family_of(raw: Mapping[str, object]) -> Family:
 
 
 def _of_generation(folder: Folder) -> dict[str, object]:
-    """What generation_config.json says of how a decoder begins: newer files have it there, and it comes first."""
+    """The fields of generation_config.json that start or restrict generation; they override those of config.json."""
     said = folder.object(GENERATION) if folder.has(GENERATION) else {}
     return {name: value for name, value in said.items() if name in _BEGINNING}
 

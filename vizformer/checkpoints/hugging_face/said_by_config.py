@@ -146,7 +146,7 @@ class _Limits:
     side: int
 
     def rule(self, name: str, value: object) -> Message | None:
-        """What a value breaks; None where it breaks nothing."""
+        """The rule that a value breaks; None where it breaks none."""
         if isinstance(value, float) and not math.isfinite(value):
             return None if value > 0 and name in _MAY_BE_INFINITE else N_("it must be a finite number")
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -53,7 +53,7 @@ def _windowed_layers(fields: Fields, n_layers: int) -> Sequence[int]:
 
 
 def window_fields(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of it: for families that read both fields."""
+    """The fields sliding_window and layer_types of config.json, for families that read both."""
     kinds = [SLIDING if layer in config.windowed_layers else FULL for layer in range(config.n_decoder_layers)]
     return {"sliding_window": config.sliding_window, "layer_types": kinds}
 

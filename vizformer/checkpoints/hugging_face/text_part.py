@@ -53,7 +53,7 @@ _ASIDE = r"(embed_vision|vision_tower|vision_model|visual|multi_modal_projector|
 
 
 def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says of the language model, with what it says of the whole; `raw` itself where there is only one."""
+    """The config of the language model with the fields of the whole model; a copy of `raw` where there is only one."""
     kind = raw.get("model_type")
     if not isinstance(kind, str) or kind not in INSIDE:
         return dict(raw)

@@ -1,4 +1,4 @@
-"""Whatever splits texts, as a tokenizer of ours."""
+"""Wraps the tokenizer of any library as one of ours."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -42,7 +42,7 @@ def as_tokenizer(given: Any, rows: int) -> Tokenizer:
 
 
 class AnyTokenizer(Tokenizer):
-    """Of an object with `encode(text) -> ids` and `decode(ids) -> text`; a token's piece is what its id alone decodes to."""
+    """Wraps an object with `encode(text) -> ids` and `decode(ids) -> text`; a token's piece is decode([id])."""
 
     def __init__(self, coder: Any, rows: int) -> None:
         self._coder, self._rows = coder, rows

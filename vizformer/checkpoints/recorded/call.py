@@ -11,7 +11,7 @@ Run = Callable[..., Any]
 
 
 def usual_run(model: nn.Module, ids: Tensor, target_ids: Tensor | None = None) -> Any:
-    """By the names of `transformers` where the forward has them, else one after the other."""
+    """Calls a model with the argument names of `transformers` where its forward has them, else by position."""
     names = parameters(model)
     given = {} if target_ids is None else {"decoder_input_ids": target_ids}
     if "input_ids" in names:
@@ -28,12 +28,12 @@ def reads_target(model: nn.Module) -> bool:
 
 
 def parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
-    """Those of its forward."""
+    """The parameters of the model's forward."""
     return inspect.signature(model.forward).parameters
 
 
 def answer_of(out: Any) -> tuple[Tensor | None, bool]:
-    """What may be logits in what a forward handed back, and whether it is called so there."""
+    """The tensor that may be the logits in the output of a forward, and whether the output names it "logits"."""
     found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", None)
     if isinstance(found, Tensor):
         return found, True

@@ -37,7 +37,7 @@ MOST_PREFIXES = 128  # runs for the logits of a text, of a model that hands back
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedCheckpoint(AnyCheckpoint):
-    """What `vf.wrap` hands back.
+    """Somebody's own model with its tokenizer, recorded while it runs; `vf.wrap` returns it.
 
     Attributes:
         module: the model, in evaluation; its parameters are never changed.
@@ -62,7 +62,7 @@ class RecordedCheckpoint(AnyCheckpoint):
 
     @property
     def model(self) -> NoReturn:
-        """None of ours.
+        """There is no Transformer of ours behind recorded code.
 
         Raises:
             OwnArithmeticError: always.

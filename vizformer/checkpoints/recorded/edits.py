@@ -56,7 +56,7 @@ class Places:
 
 
 def as_recorded(edit: Edit, places: Places) -> list[HeadEdit | StreamEdit]:
-    """What the recorder is to set in one forward.
+    """Translates an edit into the changes that the recorder makes in one forward.
 
     Raises:
         TraceError: a part that a module of somebody's own code does not name.
@@ -101,7 +101,7 @@ def _check(edit: Edit, places: Places) -> None:
 
 
 def _skipped(places: Places, layer: str) -> list[HeadEdit | StreamEdit]:
-    """What enters a layer is kept, and handed on where it ends."""
+    """The two changes that skip a layer: its input is kept, and replaces its output."""
     entered: list[Tensor] = []
 
     def keep(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from vizformer.checkpoints.recorded.call import answer_of, parameters, rows_of
 from vizformer.errors import GenerationError
 
 _SAME = 1e-4
-"""By what the logits of a cached step may differ from those of a full forward, as a part of the largest."""
+"""The largest difference allowed between the logits of a cached step and a full forward, as a share of the largest logit."""
 
 
 class RecordedReading:
@@ -104,7 +104,7 @@ class CachedModel:
 
     @property
     def nbytes(self) -> int:
-        """Of all keys and values that it keeps."""
+        """The bytes of all cached keys and values."""
         found, todo = 0, [self._past]
         while todo:
             one = todo.pop()

@@ -78,7 +78,7 @@ def wrap(
 
 
 def rows_read(model: Any) -> int:
-    """How many token ids a model reads: the rows of the table that it calls its own, else of its first one; 0: not known."""
+    """The number of token ids a model reads: the rows of get_input_embeddings, else of its first nn.Embedding, else 0."""
     with contextlib.suppress(Exception):  # whatever a stranger's code raises
         if isinstance(weight := model.get_input_embeddings().weight, torch.Tensor):
             return len(weight)

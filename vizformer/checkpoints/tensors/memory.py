@@ -52,7 +52,7 @@ def _of_control_groups() -> Iterator[int]:
 
 
 def _given_back(group: Path) -> int:
-    """Of what a group uses, the copies of files that nobody has read for a while, which the system takes back first."""
+    """The bytes of a group's inactive page cache, which the system reclaims first."""
     try:
         said = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
@@ -79,7 +79,7 @@ def _groups() -> Iterator[Path]:
 
 
 def _of_the_process() -> Iterator[int]:
-    """Of what `ulimit -v` and `ulimit -d` set, which also count what is mapped from files."""
+    """The bytes left under the limits of `ulimit -v` and `ulimit -d`, which also count memory-mapped files."""
     if sys.platform == "win32":
         return
     import resource

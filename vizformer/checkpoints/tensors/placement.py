@@ -75,6 +75,6 @@ def place(tensor: Tensor, dtype: torch.dtype, device: torch.device, name: str = 
 
 
 def devices() -> list[str]:
-    """What a model can be put on here."""
+    """The names of the devices of this machine that can hold a model."""
     found = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     return [*found, "mps"] if torch.backends.mps.is_available() else found

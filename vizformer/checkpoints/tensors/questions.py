@@ -63,7 +63,7 @@ class Question:
 
     @property
     def open(self) -> tuple[Value, ...]:
-        """Those of them that can be tried one by one."""
+        """The possible answers that are not refused; they can be tried one by one."""
         return tuple(value for value in self.possible if value not in self.refused)
 
     def decides(self, answers: Mapping[str, Value]) -> bool:
@@ -93,7 +93,7 @@ class Question:
 
     @property
     def must_be(self) -> Message:
-        """The rule that an answer keeps."""
+        """The rule that an answer must satisfy."""
         if self.choices:
             return N_("{choices}", choices=" / ".join(map(str, self.choices)))
         if self.whole:
@@ -213,14 +213,14 @@ MAX_POSITIONS = Question(
 
 
 def first_position(name: str, rows: Sequence[int]) -> Question:
-    """With which row of a learned table positions begin; those before it are the padding's, or nobody's."""
+    """The question with which row of a learned table positions begin; earlier rows are the padding's or unused."""
     text = N_("Which row of {name} is added to the first token?", name=shown(name))
     why = N_("positions would be counted in another way than one by one from a row of the table on")
     return Question("first_position", text, (*rows, OTHERWISE), usual=0, insists=True, refused={OTHERWISE: why})
 
 
 def waves(answers: dict[str, Value]) -> dict[str, Any]:
-    """How the sine waves are laid out, where an answer, which it makes shorter, says so."""
+    """The option for the layout of sinusoids; it also shortens the answer "sinusoidal_halves" to "sinusoidal"."""
     if answers.get("positions") != "sinusoidal_halves":
         return {}
     answers["positions"] = "sinusoidal"
@@ -228,13 +228,13 @@ def waves(answers: dict[str, Value]) -> dict[str, Any]:
 
 
 def is_applied(where: str) -> Question:
-    """Of a norm beside the layers whose scale is exactly 1 and shift 0, as an untrained one's or one's that nothing uses."""
+    """The question whether a final norm with scale 1 and shift 0, untrained or unused, is applied."""
     text = N_("Is {norm}, whose weights are exactly 1 and 0, applied after the last layer?", norm=where)
     return Question("final_norm", text, (True, False), usual=True, insists=True)
 
 
 def source_embedding(names: tuple[str, str]) -> Question:
-    """Which of two tables the encoder looks its tokens up in."""
+    """The question which of two embedding tables is the encoder's."""
     return Question("source_embedding", N_("Which table of embeddings is the source's (the encoder's)?"), names)
 
 
@@ -397,7 +397,7 @@ def _impossible(questions: Sequence[Question], given: Mapping[str, object]) -> l
 def _dropped(
     questions: Sequence[Question], given: Mapping[str, object], said: Said, answers: Mapping[str, Value]
 ) -> list[Message]:
-    """Of the answers that decide nothing under the others, those that say something all the same."""
+    """Messages about answers that differ from the usual one, but have no effect under the other answers."""
     return [
         N_(
             "{name}={value} has no effect where {others}: leave it out, or give another answer to {names}",
@@ -424,7 +424,7 @@ def _refuse(wrong: list[Message], questions: Sequence[Question], file: str) -> N
 
 
 def _beside(question: Question, said: Said) -> tuple[str, str, Value] | None:
-    """What lies beside the weights and answers the question: place, field, answer; None where it is not one answer."""
+    """The answer that files beside the weights give: place, field, answer; None without one, or with several."""
     found: list[tuple[str, str, Value]] = []
     for where, fields in said.items():
         for key, meaning in _FIELDS.get(question.name, {}).items():

@@ -70,7 +70,7 @@ class TensorFate:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What was found in a folder.
+    """The report on the model in a folder.
 
     Attributes:
         format: who wrote it; "transformers": its own code computes it, and is recorded; "state-dict" is bare weights, whose
@@ -256,7 +256,7 @@ def _fates(report: Report) -> str:
 
 
 def _positions(config: ModelConfig) -> str:
-    """What tells the model of places."""
+    """The positional encoding of the model in words."""
     if config.relative_bias:
         return f"{config.positions}, and relative biases of the scores"
     return config.positions

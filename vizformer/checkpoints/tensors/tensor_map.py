@@ -42,7 +42,7 @@ class Part:
         return dict(zip(self.targets, torch.split(whole[self.skip :], rows), strict=True))
 
     def join(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """The file's tensor, made of ours."""
+        """The file's tensor, joined from our parameters."""
         if self.skip:
             raise ValueError(f"{self.source} has rows that are not known here")
         pieces = [weights[name] for name in self.targets]

@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class SentencePiece:
-    """What a file says; the names are the format's."""
+    """The content of a SentencePiece model file; the names are the format's."""
 
     pieces: tuple[Piece, ...]
     kind: str
@@ -95,7 +95,7 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
 
 
 def read(folder: Folder, name: str) -> SentencePiece:
-    """What a file says.
+    """Reads a SentencePiece model file.
 
     Raises:
         CheckpointError: it is too large, damaged, of another kind, or the library is not installed.
@@ -152,7 +152,7 @@ def read(folder: Folder, name: str) -> SentencePiece:
 
 
 def check(said: SentencePiece) -> None:
-    """What the library takes for granted or does not do.
+    """Checks that the `tokenizers` library can do what the file asks for.
 
     Raises:
         OddError: says what.
@@ -218,14 +218,14 @@ def build(said: SentencePiece) -> Backend:
 
 
 def dress(backend: Backend, said: SentencePiece) -> None:
-    """What happens to a text before it is split, and to pieces that become a text again."""
+    """Sets the normalizer, which prepares a text before it is split, and the decoder of the backend."""
     _make_ready(backend, said)
     ends = [decoders.Strip(" ", 1, 0)] if said.add_dummy_prefix else []
     backend.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *ends])
 
 
 def _make_ready(backend: Backend, said: SentencePiece) -> None:
-    """What happens to a text before it is split: characters replaced, spaces made visible."""
+    """Sets the normalizer: it replaces characters and makes spaces visible."""
     table = said.precompiled_charsmap
     steps: list[normalizers.Normalizer] = [normalizers.Precompiled(table)] if table else []
     if said.remove_extra_whitespaces:

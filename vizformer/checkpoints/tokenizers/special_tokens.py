@@ -107,6 +107,6 @@ def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
 
 
 def bounded(tokens: Iterable[str], name: str) -> None:
-    """Refuses tokens that nobody could show."""
+    """Refuses tokens of more than 2 LONGEST_TOKEN characters."""
     if (longest := max(map(len, tokens), default=0)) > 2 * LONGEST_TOKEN:
         raise_refusal(name, f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")

@@ -9,7 +9,7 @@ MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
 
 
 def without_tokenizer(config: ModelConfig) -> tuple[IdTokenizer, IdTokenizer | None, Message]:
-    """What reads the token ids of a model; the source's, where that has another vocabulary; what is assumed."""
+    """The tokenizer of token ids; the source's, where it has another vocabulary; and the assumption to report."""
     rows, last = config.source_vocab_size, config.vocab_size - 1
     if rows is None:
         return (

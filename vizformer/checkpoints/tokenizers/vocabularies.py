@@ -28,7 +28,7 @@ QWEN_WORDS = (
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """What splits texts; what splits translations, where that is something else; and what there is to note about it.
+    """The tokenizer of texts, that of translations where it is another one, and notes about them.
 
     `apart` says that the two have different ids: then those of `targets` are what the model predicts.
     """
@@ -40,7 +40,7 @@ class Vocabularies:
 
     @property
     def predicted(self) -> Backend:
-        """The one whose ids the logits are of."""
+        """The tokenizer whose ids the logits refer to."""
         return self.targets if self.apart and self.targets is not None else self.texts
 
 
@@ -190,7 +190,7 @@ def gpt_2(folder: Folder) -> Backend:
 
 
 def gpt_neox(folder: Folder) -> Backend:
-    """The same, with letters in their composed form and a padding."""
+    """The tokenizer of GPT-NeoX: as `gpt_2`, with text in Unicode NFC and a padding token."""
     marks = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
     return byte_level(folder, marks, composed=True)
 

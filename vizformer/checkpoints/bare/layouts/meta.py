@@ -104,7 +104,7 @@ def _not_read(fields: Mapping[str, Any]) -> list[Message]:
 
 
 def _options(weights: Weights, fields: Mapping[str, Any], n_layers: int, problems: list[Message]) -> Options:
-    """What the fields say, held against the tensors."""
+    """The options that the fields give, checked against the tensors."""
 
     def said(name: str, otherwise: Any) -> Any:
         return otherwise if fields.get(name) is None else fields[name]

@@ -1,4 +1,4 @@
-"""What lies beside PyTorch's layers, by name and shape: tables of embeddings and positions, an output layer."""
+"""Finds the tensors beside PyTorch's layers by name and shape: embedding and position tables, an output layer."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ WAVES = 1e-3  # float32 angles are that far off at position 5000
 
 @dataclass
 class Tables:
-    """What was found, and what follows from it."""
+    """The tables that were found, and the options and questions that follow from them."""
 
     embedding: str | None = None  # the table of tokens, by name; the target's where there are two
     open_pair: tuple[str, str] | None = None  # two tables of tokens of which nothing says which is the source's
@@ -90,7 +90,7 @@ class Tables:
         return [questions.TIED, *scale] if headless else scale
 
     def of_ends(self, tied: bool) -> list[Message]:
-        """What is assumed where there is no table of tokens, or no head for them; `tied`: the table makes the logits."""
+        """The assumptions without an embedding table or without an output layer; `tied`: the table computes the logits."""
         if self.embedding is None:
             note = N_(
                 "the file has no embedding table: token id i becomes the one-hot vector with 1 at "
@@ -100,11 +100,11 @@ class Tables:
         return [] if self.predicts or tied else [NO_HEAD]
 
     def position_tables(self) -> list[str]:
-        """The learned ones, by name."""
+        """The names of the learned position tables."""
         return [part.source for part in self.parts if part.targets[0].endswith("position_embedding.weight")]
 
     def first_position(self) -> list[Question]:
-        """Which row of them the first token has, where there are any."""
+        """The question which row of a learned position table the first token gets, where there is such a table."""
         rows = range(min(3, int(self.options.get("max_positions", 0))))
         return [questions.first_position(name, rows) for name in self.position_tables()[:1]]
 
@@ -221,7 +221,7 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
 
 
 def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoids | None:
-    """How a table lays out the sine waves that it holds; None where it holds something else."""
+    """The layout of a sinusoidal position table; None where a table holds something else."""
     rows, d_model = shape
     stored = weights.tensors[name].read().reshape(shape)
     for sinusoids in get_args(Sinusoids) if d_model % 2 == 0 else ():
@@ -244,7 +244,7 @@ def _waves(tables: Tables, weights: Weights, name: str, shape: Shape) -> Sinusoi
 def _tokens(
     tables: Tables, weights: Weights, names: list[str], outputs: list[str], both: bool, source: str | None
 ) -> None:
-    """One table, under one name or several; or one for each stack."""
+    """Takes one embedding table, under one name or several, or one for each stack."""
     firsts: list[str] = []  # of each table the first name
     for name in names:
         again = next((first for first in firsts if same_numbers(weights, first, name)), None)

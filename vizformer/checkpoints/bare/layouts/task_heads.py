@@ -35,7 +35,7 @@ def modules(names: Iterable[str], others: Collection[str]) -> dict[str, list[str
 
 
 def after_the_stack(found: Mapping[str, list[str]], weights: Weights, d_model: int) -> list[str]:
-    """Which modules come after the last layer, each after those that it reads."""
+    """The modules after the last layer, in the order in which they read each other's outputs."""
     left, chosen = dict(found), list[str]()
     made: set[int] = set()
     while True:
@@ -66,12 +66,12 @@ def _matrices(names: list[str], weights: Weights) -> list[Shape]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """By which output_net.10 comes after output_net.9."""
+    """A sort key that puts output_net.10 after output_net.9."""
     return [(int(part), "") if part.isdecimal() and len(part) < 9 else (-1, part) for part in name.split(".")]
 
 
 def left_out(module: str, names: list[str], weights: Weights) -> Message:
-    """The assumption about one module."""
+    """The note that one module is left out as a task head."""
     tensors = {name: weights.tensors[name] for name in names}
     return N_(
         "by its name and shape {module} comes after the last layer: this head is left out ({summary})",
@@ -81,7 +81,7 @@ def left_out(module: str, names: list[str], weights: Weights) -> Message:
 
 
 def taken_for(name: str, stored: Stored, d_model: int, *, reads_tokens: bool) -> Message | None:
-    """What a matrix without a place may be, where its shape tells."""
+    """A guess by its shape at what an unmatched tensor is; None where the shape does not tell."""
     shape = stored.shape
     if len(shape) in (3, 4, 5) and shape[0] == d_model and shape[-1] > 1:
         return N_(

@@ -172,7 +172,7 @@ def _inside(name: str, stacks: list[Stack]) -> bool:
 
 
 def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
-    """What is open beyond the layers themselves."""
+    """The questions that the weights leave open."""
     asked = [questions.MASKED if both else questions.CAUSAL]
     if tables.open_pair is not None:
         asked.append(questions.source_embedding(tables.open_pair))

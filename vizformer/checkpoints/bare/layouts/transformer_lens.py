@@ -74,14 +74,14 @@ def recognise(weights: Weights) -> Layout | None:
 
 
 def _score_scale(answers: dict[str, Value], width: int, d_head: int) -> Options:
-    """What the answer, which it takes out, makes of the scores; nothing where it is what our models do."""
+    """Removes the answer on the score scale; returns attention_scale where it is not our default d_head^-0.5."""
     said = answers.pop("score_scale", "root_of_d_head")
     scale = {"root_of_d_model": width**-0.5, "d_head": 1 / d_head, "nothing": 1.0}.get(str(said))
     return {} if scale is None or scale == d_head**-0.5 else {"attention_scale": scale}
 
 
 class _Reader:
-    """What one file holds."""
+    """Reads the sizes and the layout from the tensors of one file."""
 
     def __init__(self, weights: Weights, n_layers: int) -> None:
         self.weights, self.n_layers = weights, n_layers

@@ -74,7 +74,7 @@ def _marian(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 def _never_pad(fields: Fields, pad: int | None) -> bool:
-    """Its usual bad_words_ids: only the padding, whose logit would otherwise sometimes be the highest."""
+    """Whether bad_words_ids bans the padding token, as Marian's files do since its logit is sometimes the highest."""
     banned = fields.value("bad_words_ids")
     if banned in (None, []) or pad is None:
         return False

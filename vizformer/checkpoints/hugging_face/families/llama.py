@@ -35,7 +35,7 @@ STARCODER_2 = {**NORMS, **ATTENTION, **OUT, "mlp.c_fc": ["feedforward.W_in"], "m
 
 
 def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
-    """The same as Mistral's, whose layers all have the window, or Ministral's, which lists those that have it."""
+    """Writes the config of Mistral (all layers have the window) or of Ministral (it lists the layers that have it)."""
     said = export(config, has_head)
     in_all = config.sliding_layers is None
     kind = f"{'Mistral' if in_all else 'Ministral'}{'ForCausalLM' if has_head else 'Model'}"

@@ -77,7 +77,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 def _decoder_layers(fields: Fields) -> int:
-    """As many as the encoder has, where it is not said: by num_layers, whatever num_hidden_layers makes of it.
+    """The number of decoder layers; without num_decoder_layers it is num_layers, whatever num_hidden_layers says.
 
     Source: `transformers`, T5Config.__post_init__, which looks before it follows the second names of fields.
     """
