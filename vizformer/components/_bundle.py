@@ -92,7 +92,7 @@ def _in_order(path: Path, done: dict[Path, Module], above: tuple[Path, ...]) -> 
 
 
 def read_module(path: Path) -> Module:
-    """One source file, read by the grammar above."""
+    """Reads one source file by the grammar above."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

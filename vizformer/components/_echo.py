@@ -16,7 +16,7 @@ State = Any  # a JSON value: what a component has selected
 
 @dataclass
 class Echo:
-    """What was last said between the page and one mounted component."""
+    """The values last exchanged between the page and one mounted component."""
 
     version: int  # number of the value last sent; the browser ignores a value whose version it has seen
     sent: State  # that value

@@ -1,4 +1,4 @@
-"""What the views of packed heads share: how they are put on a page, and how they become a file."""
+"""The base of the views of packed heads: it mounts them on a page and writes them to a file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ ByWord = tuple[Sequence[int | None], Sequence[int | None]]
 
 
 class HeadsSelection(Protocol):
-    """What someone looks at, counted from 0: a dataclass whose defaults are the beginning."""
+    """The selection in a view, with indices from 0: a dataclass whose defaults are the initial selection."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -22,7 +22,7 @@ class HeadsSelection(Protocol):
         """Reads what a browser sent; anything that is not what it should be becomes the default."""
 
     def within(self, payload: HeadsPayload) -> Self:
-        """The nearest selection that the payload has."""
+        """The selection clipped to the shape of the payload."""
 
 
 Selected = TypeVar("Selected", bound=HeadsSelection)
@@ -39,7 +39,7 @@ class HeadsComponent(Generic[Selected]):
     first: Callable[[HeadsPayload], Selected]
 
     def peek(self, *, key: str, selected: Selected | None = None) -> Selected:
-        """What the next `mount` with this key and `selected` will return, before its numbers are computed.
+        """The selection that the next `mount` with this key and `selected` will return, before its numbers are computed.
 
         Not cut to the size of the heads yet: they are not known here.
         """

@@ -1,4 +1,4 @@
-"""What every component needs: its source text, its place on a Streamlit page, and its form as a file."""
+"""The common part of all components: their source text, mounting on a Streamlit page, and writing to a file."""
 
 import base64
 import html
@@ -113,7 +113,7 @@ def send_instead(instead: Callable[[Component], tuple[str, str]]) -> None:
 
 
 def renderer(component: Component) -> Any:
-    """What Streamlit calls to draw the component; registered once."""
+    """The function that mounts the component on a Streamlit page; it is registered once."""
     return _registered(component, _instead)
 
 
@@ -142,7 +142,7 @@ def streamlit_key(key: str) -> str:
 
 
 def reported(key: str) -> Mapping[str, Any]:
-    """What the browser last said of the component with this key, by name."""
+    """The values that the browser last reported of the component with this key, by name."""
     import streamlit as st
 
     state = st.session_state.get(streamlit_key(key))
@@ -150,7 +150,7 @@ def reported(key: str) -> Mapping[str, Any]:
 
 
 def news(key: str) -> Mapping[str, Any]:
-    """What was pressed in a component that numbers what it says (`seq`), once; empty where there is nothing new."""
+    """The last press in a component that numbers its reports (`seq`); returned once, then empty."""
     import streamlit as st
 
     heard, report = f"_heard of {key}", reported(key).get("selected")
@@ -165,9 +165,9 @@ def news(key: str) -> Mapping[str, Any]:
 def current(
     key: str, argument: Value | None, parse: Callable[[Mapping[str, Any]], Value | None], *, ahead: bool = False
 ) -> tuple[Value | None, _echo.Echo]:
-    """What is selected now, and the conversation that says so (see `_echo`).
+    """The current selection, and the record of the exchange with the browser (see `_echo`).
 
-    `ahead`: only tell what the answer will be; nothing counts as said yet.
+    `ahead`: only predicts the selection; the record is not changed.
     """
     import streamlit as st
 

@@ -33,7 +33,7 @@ ENGLISH: Mapping[str, str] = {**CELLS, **_WORDS["more"]}
 
 @dataclass(frozen=True)
 class Selection:
-    """What someone looks at, by its place in the payload's heads, counted from 0."""
+    """The selection: indices into the payload's heads, counted from 0."""
 
     layer: int = 0
     head: int = 0
@@ -59,7 +59,7 @@ class Selection:
         )
 
     def within(self, payload: HeadsPayload) -> "Selection":
-        """The nearest selection that the payload has."""
+        """The selection clipped to the shape of the payload."""
         layers, heads, queries, keys = payload.shape
         measure = "own" if self.order == "habit" else self.order
         return Selection(

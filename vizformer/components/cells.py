@@ -29,7 +29,7 @@ _COMPONENT = _mount.Component("cells", ENGLISH)
 
 
 def peek(*, key: str, selected: Cell | None = None) -> Cell | None:
-    """What the next `mount` with this key and `selected` will return, for what is drawn above it."""
+    """The cell that the next `mount` with this key and `selected` will return, for content drawn above it."""
     return _mount.current(key, selected, _parse, ahead=True)[0]
 
 
@@ -71,7 +71,7 @@ def to_html(
     selected: Cell | None = None,
     title: str = "Cells",
 ) -> _mount.Html:
-    """The same grid as the text of one HTML file that works without a server."""
+    """Returns the grid as one HTML file that works without a server."""
     data = _data(rows, columns, values, texts, signed, right)
     return _COMPONENT.page(data, selected=_state(selected), title=title)
 

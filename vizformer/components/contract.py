@@ -66,7 +66,7 @@ class Heads(Protocol):
         """q . k * scale of a head, before the mask [queries, keys]; asked only of what is `scored`."""
 
     def operands(self, layer: int, head: int) -> Operands | None:
-        """What the map of a head is computed from; None where it does not follow from that alone."""
+        """The operands (q, k, ...) of a head's map; None where the map does not follow from them alone."""
 
     def blocked(self, layer: int | None = None) -> NDArray[np.integer] | None:
         """Why a cell is masked (`payload.REASONS`), 0 where it is visible, None where all are.

@@ -59,7 +59,7 @@ def mount(nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, key: s
 def to_html(
     nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, title: str = "Why this answer"
 ) -> _mount.Html:
-    """The same graph as the text of one HTML file that works without a server and without a network."""
+    """Returns the graph as one HTML file that works without a server and without a network."""
     return _COMPONENT.page(_data(nodes, edges, others), title=title)
 
 

@@ -49,7 +49,7 @@ _COMPONENT = _mount.Component("heatmap", ENGLISH)
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What the map shows; labels may repeat."""
+    """The content of a map; labels may repeat."""
 
     weights: NDArray[np.floating]  # attention weights in 0..1 [queries, keys]
     query_tokens: Sequence[str]

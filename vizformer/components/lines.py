@@ -48,7 +48,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class LineSelection:
-    """What someone looks at, counted from 0; its `heads`, in ascending order, or all that there are."""
+    """The selection, counted from 0; `heads` are in ascending order, or all of them."""
 
     layer: int = 0
     heads: tuple[int, ...] | None = None

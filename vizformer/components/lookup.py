@@ -27,7 +27,7 @@ def around(index: int, count: int) -> list[int | None]:
 
 
 def head(count: int, shown: int = 4) -> list[int | None]:
-    """The first places and the last of `count`."""
+    """The indices of the first cells and the last one of `count`, with None for those that are left out."""
     return list(range(count)) if count <= shown + 1 else [*range(shown), None, count - 1]
 
 

@@ -45,7 +45,7 @@ class MaskView:
 
 
 def peek(*, key: str, selected: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """What the next `mount` with this key and `selected` will return, before the weights are computed."""
+    """The cells that the next `mount` with this key and `selected` will return, before the weights are computed."""
     return _pairs(_mount.current(key, _state(selected), _parse, ahead=True)[0])
 
 
@@ -65,7 +65,7 @@ def mount(
 def to_html(
     view: MaskView, *, paintable: bool = False, selected: Sequence[tuple[int, int]] = (), title: str = "Mask"
 ) -> _mount.Html:
-    """The same panels as the text of one HTML file that works without a server; painting changes the mask only."""
+    """Returns the panels as one HTML file that works without a server; painting changes the mask only."""
     data, columns = _data(view, paintable)
     return _COMPONENT.page(data, columns, selected={"flips": _state(selected)}, title=title)
 

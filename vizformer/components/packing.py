@@ -67,7 +67,7 @@ def pack_address(heads: Heads, address: str) -> HeadsPayload:
 
 
 def head_columns(heads: Heads, layer: int, head: int) -> dict[str, NDArray[np.generic]]:
-    """What the browser asks for at `address/layer/head`: what the map is computed from, or the map itself."""
+    """The response to `address/layer/head`: the operands of a head's map, or the map itself."""
     why = heads.blocked(layer)
     if (found := heads.operands(layer, head)) is not None:
         return operand_columns(found, why)
@@ -77,7 +77,7 @@ def head_columns(heads: Heads, layer: int, head: int) -> dict[str, NDArray[np.ge
 
 
 def layer_columns(heads: Heads, layer: int) -> dict[str, NDArray[np.generic]]:
-    """What the browser asks for at `address/layer`: the small maps of a layer's heads, and their measures."""
+    """The response to `address/layer`: the small maps of a layer's heads, and their measures."""
     maps, measures = heads.small(layer)
     return {"thumbs": maps.ravel(), **{f"measure_{name}": measures[name] for name in heads.measures}}
 

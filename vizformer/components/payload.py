@@ -71,7 +71,7 @@ class HeadsPayload:
         return (weights / np.float32(one)).astype(np.float32), None if why is None else why.astype(np.uint8)
 
     def measured(self, **measures: NDArray[np.floating] | None) -> "HeadsPayload":
-        """The same with numbers that the heads can be sorted by; None is left out.
+        """A payload with measures that the heads can be sorted by; a measure of None is left out.
 
         Args:
             measures: by name, [layers, heads] each: `entropy`, `distance`, `first` are what the view has words for, and
@@ -109,7 +109,7 @@ def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
 def describe(
     payload: HeadsPayload, query_tokens: Sequence[str], key_tokens: Sequence[str], layers: Sequence[int | str] | None
 ) -> dict[str, Any]:
-    """What the browser has to know about the columns: their shape, and the labels of its axes."""
+    """The description of the columns for the browser: their shape, and the labels of the axes."""
     labels = list(range(payload.shape[0])) if layers is None else list(layers)
     found = (len(labels), len(query_tokens), len(key_tokens))
     expected = (payload.shape[0], payload.shape[2], payload.shape[3])

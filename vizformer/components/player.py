@@ -34,7 +34,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Steps:
-    """What each step was chosen from; `count` candidates a step, most probable first."""
+    """The candidates of each generation step: `count` a step, the most probable first."""
 
     ids: Sequence[int]  # the token of each step [steps]
     candidates: NDArray[np.integer]  # ids [steps, count]
@@ -79,7 +79,7 @@ class Written:
 
 @dataclass(frozen=True)
 class PlayerSelection:
-    """What someone looks at, counted from 0.
+    """The selection in the player, counted from 0.
 
     `kind`, `layer`, `head`: the attention map.
     `branch`: tokens taken by hand, "step:id,step:id" (see `read_branch`).
@@ -124,12 +124,12 @@ def read_branch(text: str) -> tuple[Taken, ...] | None:
 
 
 def branch_text(taken: Sequence[Taken]) -> str:
-    """What `read_branch` reads."""
+    """Writes the tokens taken by hand as "step:id,step:id", as `read_branch` reads it."""
     return ",".join(f"{one.step}:{one.id}" for one in taken)
 
 
 def peek(*, key: str, selected: PlayerSelection | None = None) -> PlayerSelection:
-    """What the next `mount` with this key and `selected` will return, before the text is written."""
+    """The selection that the next `mount` with this key and `selected` will return, before the text is generated."""
     shown, _ = _mount.current(key, selected, PlayerSelection.parse, ahead=True)
     return shown or PlayerSelection()
 
@@ -145,7 +145,7 @@ def mount(written: Written, *, selected: PlayerSelection | None = None, key: str
 
 
 def to_html(written: Written, *, selected: PlayerSelection | None = None, title: str = "Generation") -> _mount.Html:
-    """The same player as the text of one HTML file that works without a server; tokens cannot be taken in it."""
+    """Returns the player as one HTML file that works without a server; tokens cannot be taken in it."""
     data, columns = _data(written)
     start = (selected or PlayerSelection(branch=written.branch)).within(written)
     return _COMPONENT.page(data, columns, selected=asdict(start), title=title)

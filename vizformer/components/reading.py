@@ -33,7 +33,7 @@ ENGLISH: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What someone looks at, counted from 0."""
+    """The selection in the view, counted from 0."""
 
     layer: int = 0
     head: int = 0

@@ -10,7 +10,7 @@ THUMBNAIL = 32
 
 
 def pools(length: int) -> NDArray[np.int64]:
-    """Where the pools of a small map begin, along an axis of `length`: at most THUMBNAIL, of sizes that differ by one."""
+    """The first indices of the pools of a small map along an axis: at most THUMBNAIL pools of sizes that differ by one."""
     n = min(length, THUMBNAIL)
     return np.arange(n) * length // n
 

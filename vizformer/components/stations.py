@@ -40,7 +40,7 @@ class Chips:
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers as colours."""
+    """A matrix of numbers, drawn as colours."""
 
     title: str
     rows: Sequence[str]
@@ -87,7 +87,7 @@ Frame = Sequence[Part]  # a picture: its parts, from top to bottom
 
 @dataclass(frozen=True)
 class Show:
-    """A step: a sentence and its picture."""
+    """A step of a station: a sentence and its picture."""
 
     words: str
     frame: Frame
@@ -95,7 +95,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Option:
-    """What may be predicted, and what is said to whoever predicted it."""
+    """One answer to a prediction question, and the feedback to it."""
 
     text: str
     because: str
@@ -214,7 +214,7 @@ def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
 
 
 def to_html(packed: Packed, *, title: str = "Path") -> _mount.Html:
-    """The same path as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
+    """Returns the path as one HTML file that works without a server; links into the app are left out."""
     return _COMPONENT.page({"content": packed.content, "at": ""}, title=title)
 
 
@@ -234,7 +234,7 @@ def _frame(frame: Frame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON takes it: a number in as few digits as its two or three decimals allow, and NaN as null."""
+    """Converts a value for JSON: numbers rounded to their two or three decimals, and NaN as null."""
     if isinstance(value, np.ndarray):
         return [_plain(row) for row in value.tolist()]
     if isinstance(value, float):

@@ -15,7 +15,7 @@ _COMPONENT = _mount.Component("tokens", ENGLISH)
 
 
 class Token(TypedDict):
-    """One chip.
+    """One chip of the strip of tokens.
 
     `hover`: more about it, shown below the strip: its id, the raw piece, its bytes.
     `value`: length of a small bar; 1 is a full one, or the largest of the row where that is more.
@@ -28,7 +28,7 @@ class Token(TypedDict):
 
 
 def peek(*, key: str, selected: int | None = None) -> int | None:
-    """What the next `mount` with this key and `selected` will return, for chips that depend on it."""
+    """The token that the next `mount` with this key and `selected` will return, for chips that depend on it."""
     return _mount.current(key, selected, _parse, ahead=True)[0]
 
 
@@ -42,7 +42,7 @@ def mount(tokens: Sequence[Token], *, selected: int | None = None, label: str = 
 def to_html(
     tokens: Sequence[Token], *, selected: int | None = None, label: str = "", title: str = "Tokens"
 ) -> _mount.Html:
-    """The same strip as the text of one HTML file that works without a server and without a network."""
+    """Returns the strip as one HTML file that works without a server and without a network."""
     return _COMPONENT.page(_data(tokens, label), selected=_state(selected), title=title)
 
 

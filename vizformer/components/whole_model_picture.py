@@ -123,7 +123,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Press:
-    """What a page has to answer: one of `DOES`, and where: kind, layer, head, query; or row and token id to write.
+    """A press that the page has to answer: one of `DOES`, with kind, layer, head, query; or row and token id to write.
 
     `box`: which was opened, one of the rest of `DOES`; "" for a head.
     """
@@ -145,18 +145,18 @@ def mount(picture: Picture, *, key: str) -> None:
 
 
 def pressed(key: str) -> Press | None:
-    """What was pressed that the page answers, once; else None."""
+    """The last press that the page has to answer; it is returned once, then None."""
     return _pressed(_mount.news(key))
 
 
 def to_html(picture: Picture, *, title: str = "The whole model") -> _mount.Html:
-    """The same picture as the text of one HTML file that works without a server; its ways to other pages are left out."""
+    """Returns the picture as one HTML file that works without a server; links to other pages are left out."""
     data, columns = _data(picture)
     return _COMPONENT.page(data, columns, title=title)
 
 
 def _pressed(report: Mapping[str, Any]) -> Press | None:
-    """What a browser reported; None where it is anything else."""
+    """Reads a browser's report; None where it is not valid."""
     if report.get("does") not in DOES or report.get("kind", "") not in ("", "encoder", "decoder", "cross"):
         return None
     numbers = {name: count(report.get(name)) or 0 for name in ("layer", "head", "query", "row", "token")}

@@ -1,4 +1,4 @@
-"""One head as a map: who looks at whom."""
+"""The attention map of one head: the weight of every key for every query."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal

@@ -49,7 +49,7 @@ def next_token_bars(tokens: Sequence[str], probabilities: NDArray[np.floating], 
 
 
 def _percent(probability: float, words: Mapping[str, str]) -> str:
-    """One digit after the point; what would round to 0.0% is not nothing."""
+    """Formats a probability in percent with one decimal; one that would round to 0.0% is written as "less than"."""
     if not np.isfinite(probability):
         return safe(words["not_finite"])
     return safe("<0.1%") if 0 < probability < 0.0005 else f"{probability:.1%}"

@@ -40,17 +40,17 @@ _AXIS = re.compile(r"([xy]axis)[0-9]*")
 
 
 def bar(**properties: Any) -> Trace:
-    """Bars."""
+    """A bar trace."""
     return {"type": "bar", **properties}
 
 
 def heatmap(**properties: Any) -> Trace:
-    """A matrix of coloured cells."""
+    """A heat map trace: a matrix of coloured cells."""
     return {"type": "heatmap", **properties}
 
 
 def scatter(**properties: Any) -> Trace:
-    """Lines, markers and texts."""
+    """A scatter trace: lines, markers and texts."""
     return {"type": "scatter", **properties}
 
 
@@ -73,7 +73,7 @@ def band(x: NDArray[Any], low: NDArray[Any], high: NDArray[Any], name: str, colo
 
 
 class Figure:
-    """Traces and a layout."""
+    """A figure of traces and a layout, in the properties of Plotly."""
 
     def __init__(self, *traces: Trace) -> None:
         self._traces = list(traces)
@@ -97,7 +97,7 @@ class Figure:
         return self.add_trace(scatter(**properties))
 
     def update_traces(self, **properties: Any) -> "Figure":
-        """Changes all traces that there are by now."""
+        """Sets properties of all traces that were added so far."""
         for trace in self._traces:
             _merge(trace, properties)
         return self._changed()
@@ -136,7 +136,7 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """What stands above the plot; empty for nothing."""
+        """The title above the plot; empty where there is none."""
         return str(self._layout.get("title", {}).get("text", ""))
 
     @property
@@ -145,7 +145,7 @@ class Figure:
         return self._traces, self._layout
 
     def to_dict(self) -> dict[str, Any]:
-        """What plotly.js draws: numbers of arrays as bytes in base64, everything else as JSON has it."""
+        """The figure as plotly.js reads it: arrays as bytes in base64, everything else as JSON."""
         return {
             "data": [_sent(trace) for trace in self._traces],
             "layout": _sent({name: part for name, part in self._layout.items() if part != {}}),
@@ -153,7 +153,7 @@ class Figure:
 
     @cached_property
     def plotly(self) -> "plotly.graph_objects.Figure":
-        """The same as Plotly's own object, which checks every property.
+        """The figure as an object of Plotly, which checks every property.
 
         Raises:
             ValueError: something in it is not in Plotly's schema.
@@ -170,7 +170,7 @@ class Figure:
         return getattr(self.plotly, name)
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """For notebooks: what those draw that have Plotly, and a drawing for all others.
+        """The figure for notebooks: as Plotly's JSON for those that have Plotly, and as an SVG for all others.
 
         Nothing in it asks a server or a network, as the HTML of Plotly may.  It stands on white, as its file does: a
         notebook may be dark, and Plotly's letters there are dark too.

@@ -175,7 +175,7 @@ def table(figure: Figure) -> str:
 
 
 def fits_csv(figure: Figure) -> bool:
-    """Whether its table has no more than `MOST_ROWS`."""
+    """Whether the table of a figure has at most `MOST_ROWS` rows."""
     return sum(_count(trace) for trace in (figure.told_by or figure).parts[0]) <= MOST_ROWS
 
 
@@ -204,7 +204,7 @@ def _series(trace: Mapping[str, Any]) -> str:
 
 
 def _names(layout: Mapping[str, Any], trace: Mapping[str, Any]) -> tuple[dict[float, str], dict[float, str]]:
-    """What the places of the trace's axes are called."""
+    """The tick labels of the two axes of a trace, by position."""
     found = []
     for letter in "xy":
         axis = layout.get(str(trace.get(f"{letter}axis", letter)).replace(letter, f"{letter}axis"), {})
@@ -215,7 +215,7 @@ def _names(layout: Mapping[str, Any], trace: Mapping[str, Any]) -> tuple[dict[fl
 
 
 def _title(layout: Mapping[str, Any], letter: str) -> str:
-    """What all axes of a direction are called; the letter where they have no title, or several."""
+    """The title of all axes of one direction; the letter where they have no title, or several."""
     axes = [axis for name, axis in layout.items() if name.startswith(f"{letter}axis")]
     titles = {" ".join(plain(axis.get("title", {}).get("text", ""))) for axis in axes} - {""}
     return titles.pop() if len(titles) == 1 else letter

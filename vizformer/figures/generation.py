@@ -1,4 +1,4 @@
-"""What generation costs: the bytes of the KV cache, and multiplications with and without it."""
+"""Figures of the cost of generation: the bytes of the KV cache, and multiplications with and without it."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -68,7 +68,7 @@ class Measure:
     signed: bool = False  # whether its sign says something
 
     def said(self) -> list[str]:
-        """Its number for every head, as a reader is told it."""
+        """The number of every head as text."""
         many = self.values.dtype.kind == "f"
         return [
             "–" if value != value else f"{value:.1%}" if self.share else f"{value:.3g}" if many else str(value)
@@ -76,7 +76,7 @@ class Measure:
         ]
 
     def ticks(self) -> dict[str, object]:
-        """How an axis or a colour bar says it."""
+        """The tick properties of an axis or a colour bar."""
         if self.values.dtype.kind == "i":
             return {"tickformat": "d", "dtick": max(1, (int(np.ptp(self.values)) + 9) // 10)}
         return {"tickformat": ".0%"} if self.share else {}

@@ -23,7 +23,7 @@ def one_line(text: str) -> str:
 
 
 def hover(trace: Mapping[str, Any], at: tuple[int, ...], across: tuple[Any, Names], down: tuple[Any, Names]) -> str:
-    """What is said of a point, or of a cell: its `hovertemplate`, or where it has none x, y and the value."""
+    """The hover text of a point or a cell: its filled `hovertemplate`, or x, y and the value without one."""
     template = trace.get("hovertemplate")
     if isinstance(template, list | tuple):
         template = template[at[0]]
@@ -73,7 +73,7 @@ def number(value: Any) -> str:
 
 
 def written(value: Any, form: str | None) -> str:
-    """A value in a format of d3."""
+    """Formats a value by a format string of d3."""
     if isinstance(value, str):
         return one_line(value)
     if not form:

@@ -20,9 +20,9 @@ _SIDES = {
 
 
 def sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[int], chosen: int) -> list[str | None]:
-    """On which side of its point each name stands: one after the other, where it covers least of names and points.
+    """The side of its point on which each name is placed: one after the other, where it overlaps names and points least.
 
-    None: wherever it stood, it would make another name hard to read.
+    None: on every side the name would make another one hard to read.
 
     `kinds`: the order in which names are placed; points of kind 2 have none.
     """

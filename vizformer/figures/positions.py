@@ -55,7 +55,7 @@ def positional_heatmap(
 
 
 def _named(names: Sequence[str], rows: Sequence[str]) -> tuple[list[float], list[str]] | None:
-    """As many of the rows with a name as can be read, and few of those with a number alone; None: as usual."""
+    """Ticks for as many named rows as can be read, and for few of the rows with a number alone; None: default ticks."""
     last = max((row for row, name in enumerate(names) if name), default=-1)
     close, far = -(-len(rows) // 30), len(rows) // 8
     if far <= 2 * close or last >= MOST_LABELS or any(len(row) > LONGEST_LABEL for row in rows):
@@ -65,7 +65,7 @@ def _named(names: Sequence[str], rows: Sequence[str]) -> tuple[list[float], list
 
 
 def _every(columns: int) -> tuple[list[float], list[str]]:
-    """About eight ticks at round numbers."""
+    """The tick positions and labels of an axis: about eight, at round numbers."""
     step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, columns) if columns <= 9 * step)
     places = list(range(0, columns, step))
     return [float(place) for place in places], [str(place) for place in places]

@@ -19,7 +19,7 @@ from vizformer.figures.style import texts
 
 
 def sentence(figure: Figure) -> str:
-    """What stands out in a figure: how many values from where to where, and the hover of the largest.
+    """A sentence about a figure: the number of values, their range, and the hover text of the largest.
 
     The smallest is named too where values lie below 0, and of curves and bars.
     """
@@ -48,7 +48,7 @@ def sentence(figure: Figure) -> str:
 
 
 def _largest(one: Series, values: NDArray[Any], *, masked: bool) -> tuple[str, tuple[int, ...]]:
-    """How the largest value is called, and where it is.
+    """The name of the largest value, and its index.
 
     A row under a mask that sees one key gives it the weight 1, whatever the model: such a row is passed over.
     """

@@ -15,7 +15,7 @@ MASKED = "masked"  # the `meta` of a trace that only says which cells are masked
 
 @dataclass(frozen=True)
 class Series:
-    """A trace, with what its axes are called."""
+    """A trace with the titles and tick labels of its axes."""
 
     trace: Trace
     across: Names
@@ -36,7 +36,7 @@ class Series:
 
     @property
     def values(self) -> NDArray[Any]:
-        """What is told of: the cells of a map, the lengths of bars, the heights of points; NaN where there is none."""
+        """The values: the cells of a map, the lengths of bars, the heights of points; NaN where there is none."""
         return _numbers(self.trace.get("z" if self.is_map else "x" if self.sideways else "y", ()))
 
     @property
@@ -56,7 +56,7 @@ class Series:
         return found[0], found[1]
 
     def hover(self, at: tuple[int, ...]) -> str:
-        """What is said of a cell or a point when the pointer is over it."""
+        """The hover text of a cell or a point."""
         across, down = self.place(at)
         return hover(self.trace, at, (across, self.across), (down, self.down))
 
@@ -75,7 +75,7 @@ def all_series(figure: Figure) -> tuple[list[Series], int]:
 
 
 def _names(layout: Mapping[str, Any], trace: Mapping[str, Any], letter: str) -> Names:
-    """What the places of an axis are called, where they have names."""
+    """The tick labels of an axis, where it has names."""
     axis = layout.get(str(trace.get(f"{letter}axis", letter)).replace(letter, f"{letter}axis", 1), {})
     texts, places = axis.get("ticktext"), axis.get("tickvals")
     if texts is None or places is None:
@@ -97,5 +97,5 @@ def _numbers(values: Any) -> NDArray[Any]:
 
 
 def ints(place: Any) -> tuple[int, ...]:
-    """A place as plain numbers."""
+    """Converts an index of NumPy to a tuple of ints."""
     return tuple(int(one) for one in place)

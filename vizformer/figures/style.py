@@ -14,7 +14,7 @@ MOST_DIGITS = 5  # after the point, of a number in a cell
 ENGLISH: Mapping[str, str] = words_of(__file__)  # every text of the figures
 
 VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
-"""In order of lightness, also for the colour-blind and in grey."""
+"""A colour scale in order of lightness, which also holds for the colour-blind and in grey."""
 
 ORANGE_BLUE = ("#7a3803", "#cc6d1e", "#f2b36b", "#f4f4f4", "#7fb0da", "#2f6fb5", "#0b3c7d")
 """Negative is orange, positive is blue, 0 is neutral: told apart by the colour-blind."""

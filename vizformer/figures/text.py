@@ -61,7 +61,7 @@ def coloured_text(
 
 
 def _in_a_row(weights: NDArray[np.float32], tokens: Sequence[str], words: Mapping[str, str]) -> Figure:
-    """The same weights as a map of one column."""
+    """Draws the weights of the tokens as a heat map of one column."""
     names = [token.strip() or token for token in tokens]
     hover = fill(words["weight_of"], token="%{y}", position="%{pointNumber[0]}", value="%{z:.4f}")
     row = Figure().add_heatmap(

@@ -157,7 +157,7 @@ def _pair(trace: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _other(axis: Axis, axes: Mapping[str, Axis], traces: list[dict[str, Any]]) -> Axis:
-    """The axis beside which this one stands."""
+    """The other axis of the subplot, along which this one is anchored."""
     if (anchor := axes.get(str(axis.settings.get("anchor")))) is not None:
         return anchor
     pairs = [_pair(trace) for trace in traces if axis.name in _pair(trace)]
@@ -275,7 +275,7 @@ def _lay(axes: Mapping[str, Axis], box: annotations.Box) -> annotations.Box:
 
 
 def _clips(axes: Mapping[str, Axis]) -> Iterator[str]:
-    """The rectangles that lines do not leave."""
+    """The clip paths of the subplots, which cut lines off at their edges."""
     for x in (axis for axis in axes.values() if axis.across):
         for y in (axis for axis in axes.values() if not axis.across):
             a, b = sorted((x.start, x.end))

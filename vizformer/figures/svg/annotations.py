@@ -1,4 +1,4 @@
-"""What stands around a plot: shapes, notes, the scale of the colours, the legend."""
+"""Draws what is around a plot: shapes, annotations, colour bar and legend."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -77,7 +77,7 @@ def _place(value: Any, ref: str, axes: Axes, box: Box, *, in_exponents: bool = F
 
 
 def paper(said: Mapping[str, Any], axes: Axes, box: Box) -> dict[str, Any]:
-    """The same shape or note with the places that are shares of all plots together said in an axis' own way."""
+    """A shape or annotation with its "paper" coordinates converted to the coordinates of an axis."""
     found = dict(said)
     for names, ref, first, length in (
         (("x", "x0", "x1"), "xref", box[0], box[2] - box[0]),
@@ -157,7 +157,7 @@ def entry_width(trace: Mapping[str, Any]) -> float:
 
 
 def legend(rows: Sequence[Sequence[tuple[int, Mapping[str, Any]]]], x: float, y: float) -> str:
-    """The legend from a place on."""
+    """Draws the legend with its upper left corner at (x, y)."""
     drawn = []
     for index, row in enumerate(rows):
         at, middle = x, y + index * ROW + ROW / 2

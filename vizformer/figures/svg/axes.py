@@ -1,4 +1,4 @@
-"""Where numbers come to lie on the paper, and the marks that say which they are."""
+"""Axes: the mapping of numbers to pixels, and their ticks and labels."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -196,7 +196,7 @@ class Axis:
 
 
 def _edge(axis: Axis, other: Axis) -> tuple[float, int]:
-    """Where the marks of an axis begin, and in which direction they go on."""
+    """The pixel at which the ticks of an axis begin, and their direction (1 or -1)."""
     low, high = sorted((other.start, other.end))
     if axis.across:
         return (low, -1) if axis.after else (high, 1)

@@ -1,4 +1,4 @@
-"""Bars on paper, and the strokes over them."""
+"""Draws bars and their hatching as SVG."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def bars(traces: Sequence[Trace], numbers: Sequence[int], x: Axis, y: Axis, layo
 
 
 def bar_numbers(trace: Trace, x: Axis, y: Axis) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Where each bar of a trace stands, and how long it is."""
+    """The position and the length of each bar of a trace."""
     flat = trace.get("orientation") == "h"
     along, lengths = (y.numbers(trace["y"]), trace["x"]) if flat else (x.numbers(trace["x"]), trace["y"])
     return along, np.array([np.nan if one is None else float(one) for one in lengths], dtype=float)

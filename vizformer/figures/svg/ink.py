@@ -54,7 +54,7 @@ _kept = lru_cache(maxsize=1024)(_quoted)
 
 
 def number(value: object) -> str:
-    """A length without digits that nobody sees."""
+    """Formats a length in px without needless digits."""
     if isinstance(value, (float, np.floating)):
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return str(value)
@@ -96,7 +96,7 @@ def letters(
 
 
 def width_of(text: str, size: float = SIZE) -> float:
-    """The px that a text takes at most."""
+    """An upper bound of the width of a text in px."""
     return float(room(visible(text), round(size)))
 
 

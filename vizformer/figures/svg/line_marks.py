@@ -1,4 +1,4 @@
-"""Lines, points and texts on paper."""
+"""Draws lines, points and texts as SVG."""
 
 import math
 from collections.abc import Mapping
@@ -163,5 +163,5 @@ def _texts(trace: Trace, points: NDArray[np.floating]) -> str:
 
 
 def each(value: Any, index: int) -> Any:
-    """What is said of one point: of each its own, or the same of all."""
+    """The property of one point: an element of a list, or the one value for all points."""
     return value[index] if isinstance(value, list | tuple | np.ndarray) else value

@@ -76,7 +76,7 @@ def of_points(trace: Trace) -> dict[str, Any]:
 
 
 def _size(step: float, axis: Axis) -> float:
-    """The px of a length along an axis."""
+    """Converts a length along an axis to px."""
     return abs(float(axis.px(step) - axis.px(0.0)))
 
 
