@@ -1,10 +1,10 @@
-"""Whose an address of the internet is."""
+"""The network that an internet address belongs to."""
 
 from ipaddress import ip_address, ip_network
 
 
 def network(address: str | None) -> str:
-    """Whose an address is: itself, or the 64 bits of IPv6 that one visitor may have; empty of this computer, or unknown."""
+    """The address itself (IPv4), or its /64 prefix (IPv6), which one visitor may have; empty if local or unknown."""
     try:
         found = ip_address(address or "")
     except ValueError:  # whatever a proxy tells

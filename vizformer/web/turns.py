@@ -43,7 +43,7 @@ class Visitor:
 
 
 def visitor() -> Visitor:
-    """Whose script runs in this thread; outside of scripts somebody new each time."""
+    """The visitor whose script runs in this thread; outside of scripts a new one each time."""
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:
         return Visitor(f"thread {next(_numbers)}")

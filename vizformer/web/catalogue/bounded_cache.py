@@ -72,7 +72,7 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """Bytes that are kept."""
+        """The number of bytes that the cache holds."""
         return self._bytes
 
     def __len__(self) -> int:
@@ -186,7 +186,7 @@ class Cache:
 
 
 def _copy(error: VizformerError) -> VizformerError:
-    """The same error without what it remembers of where it was raised: that would keep a whole run of a page alive."""
+    """A copy of the error without its traceback, whose frames would keep a whole run of a page alive."""
     made = type(error).__new__(type(error), *error.args)
     made.__dict__.update(error.__dict__)
     return made

@@ -10,7 +10,7 @@ from vizformer.web.catalogue.shared_run import GRACE, SharedRun
 
 
 class ClassifierRun(SharedRun[Epoch]):
-    """One job for each language."""
+    """The training of the classifier: one job for each language."""
 
     module = "vizformer.training.classifier"
     good = ("done",)
@@ -25,7 +25,7 @@ class ClassifierRun(SharedRun[Epoch]):
 
 
 classifier_run = session_folders.OfTheServer(lambda: ClassifierRun(session_folders.new_folder()), ClassifierRun.close)
-"""That of this server."""
+"""The classifier training of this server."""
 
 
 @cached
@@ -36,5 +36,5 @@ def tuned(language: str) -> Checkpoint:
 
 @cached
 def answers(language: str, text: str) -> dict[Body, list[float]]:
-    """The probability of each topic, by each way."""
+    """The probability of each topic, for each way of training."""
     return probabilities(classifier_run().root / language, text)

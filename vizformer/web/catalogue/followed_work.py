@@ -19,7 +19,7 @@ Heard = Callable[[int, int], None]  # how much is done, of how much
 
 
 class _LeftError(Exception):
-    """Nobody wants this work any more."""
+    """Raised in work that nobody waits for any more."""
 
 
 class Run:
@@ -86,7 +86,7 @@ class Followed:
             raise run.error
 
     def wanted(self) -> int:
-        """How many pieces of work go on that somebody follows."""
+        """The number of running pieces of work that somebody follows."""
         with self._lock:
             return sum(not run.left for run in self._running.values())
 

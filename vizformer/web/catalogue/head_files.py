@@ -39,7 +39,7 @@ _OFFERED = Cache(lambda: _ADDRESS_BYTES)
 
 
 class GoneError(LookupError):
-    """What an address stood for is not kept any more, or never was."""
+    """Raised for an address whose content is not kept any more, or never was."""
 
 
 def packed(subject: Subject, kind: "Kind", without: Without, base: str) -> "HeadsPayload":
@@ -97,7 +97,7 @@ def box_file(name: str, box: str, layer: int, row: int) -> bytes:
 
 
 def _offered(name: str) -> "tuple[Subject, Kind, Without]":
-    """What an address stands for, where its numbers are kept: an address alone never starts a forward."""
+    """The request that an address stands for, if its numbers are kept; an address alone never starts a forward."""
 
     def missing() -> "tuple[Subject, Kind, Without]":
         raise GoneError(name)

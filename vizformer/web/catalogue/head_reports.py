@@ -53,7 +53,7 @@ class Reports(JobQueue[int]):
         self.add(name, write, None, visitor, address)
 
     def look(self, name: str, watcher: str | None = "") -> State | None:
-        """How a report stands; None if nobody has asked for it.  See `JobQueue.standing`."""
+        """The state of a report; None if nobody has asked for it.  See `JobQueue.standing`."""
         if (found := self.standing(name, watcher)) is None:
             return None
         done = 0
@@ -76,7 +76,7 @@ _PHASES: dict[str, Phase] = {phase: phase for phase in get_args(Phase)} | {"aban
 
 
 reports = session_folders.OfTheServer(lambda: Reports(session_folders.new_folder()), Reports.close)
-"""Those of this server."""
+"""The head reports of this server."""
 
 
 def name_of(model: ModelRef, corpus: Corpus) -> str:

@@ -58,7 +58,7 @@ def is_on() -> bool:
 
 
 def limit() -> int:
-    """How many bytes a model may have that is fetched."""
+    """The largest model that is downloaded, in bytes."""
     given = os.environ.get(LIMIT, "").strip()
     return int(given) if given.isascii() and given.isdigit() else _DEFAULT
 
@@ -137,12 +137,12 @@ def start(name: str) -> None:
 
 
 def look(name: str) -> Download | None:
-    """How a download stands."""
+    """The state of a download; None where there is none."""
     return _DESK.downloads.get(name)
 
 
 def leave(name: str) -> None:
-    """This session no longer waits; a download that nobody waits for is stopped."""
+    """Notes that this session no longer waits; a download that nobody waits for is stopped."""
     with _DESK.lock:
         download = _DESK.downloads.get(name)
         if download is not None:

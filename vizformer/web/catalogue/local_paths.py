@@ -61,7 +61,7 @@ def add(typed: str) -> ModelRef:
 
 
 def named(path: Path) -> ModelRef:
-    """How the model at a path is named in links, whether it opens or not."""
+    """The name in links of the model at a path, whether it opens or not."""
     token = recents.token(path)
     _KNOWN[token] = path
     return ModelRef("path", token)
@@ -146,7 +146,7 @@ def _known(token: str) -> Path | None:
 
 
 def _path(typed: str) -> Path:
-    """The path that someone means."""
+    """Reads a typed path, without the blanks and the quotes around it."""
     text = typed[: 2 * LONGEST].strip()
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
         text = text[1:-1].strip()

@@ -38,7 +38,7 @@ def hearing(heard: Callable[[int, int], None]) -> AbstractContextManager[None]:
 
 
 class _LeftError(Exception):
-    """Nobody wants this work any more."""
+    """Raised in work that nobody waits for any more."""
 
 
 @dataclass(eq=False)
@@ -101,12 +101,12 @@ class LongWork:
                 work.readers.pop(reader, None)
 
     def going(self) -> list[Work]:
-        """What goes on now, or waits."""
+        """The work that runs now or waits."""
         with self._lock:
             return [work for work in self._known.values() if not work.ended.is_set()]
 
     def _forget_failures(self) -> None:
-        """Those that nobody has come back to hear of; what came to a good end is gone already."""
+        """Forgets ended work that no reader waits for; only failures are still kept at this point."""
         for key, work in list(self._known.items()):
             if work.ended.is_set() and not self._is_wanted(work):
                 del self._known[key]

@@ -89,7 +89,7 @@ def is_recorded(model: ModelRef) -> bool:
 
 
 def shape(model: ModelRef) -> "ModelShape":
-    """What any model can be asked: of our own from its options, of code from what a run of it showed.
+    """The shape of a model: of our own from its options, of recorded code from one run of it.
 
     Of a folder that `transformers` computes, from its files until it is open.
     """
@@ -102,7 +102,7 @@ def shape(model: ModelRef) -> "ModelShape":
 
 
 def n_parameters(model: ModelRef) -> int:
-    """How many numbers its weights have."""
+    """The number of parameters of a model."""
     if is_code(model):
         return sum(one.numel() for one in named_code.checkpoint(model).module.parameters())
     if is_recorded(model):
@@ -133,7 +133,7 @@ def predicts(model: ModelRef) -> bool:
 
 
 def assumed(model: ModelRef) -> "Mapping[str, Value]":
-    """What neither a model's files nor a text decides of it, and on which its numbers hang; of most models nothing."""
+    """The assumptions about a model that its files do not decide, by name; empty for most models."""
     return glance(model).assumed if model.is_from_elsewhere and not is_code(model) else {}
 
 
@@ -176,7 +176,7 @@ def _report(model: ModelRef) -> "Report":
 
 
 def need(model: ModelRef) -> "Need":
-    """What a model takes, in the precision that its name says.
+    """The memory that a model needs, in the precision that its name gives.
 
     Raises:
         DoesNotFitError: more than there is.

@@ -38,7 +38,7 @@ def models() -> tuple[ModelRef, ...]:
 
 
 def _all_steps(model: ModelRef) -> tuple[ModelRef, ...]:
-    """What a training has come to, and what it had come to after each step that it kept; none for another model."""
+    """The final model of a training and its snapshots; empty for another model."""
     if model.source != "training":
         return ()
     end = replace(model, revision="")
@@ -46,7 +46,7 @@ def _all_steps(model: ModelRef) -> tuple[ModelRef, ...]:
 
 
 def _opened() -> dict[ModelRef, ModelRef]:
-    """What this session has opened, and under which assumptions: they stay when it comes back."""
+    """The models that this session has opened, with their assumptions, which stay when it comes back."""
     opened: dict[ModelRef, ModelRef] = st.session_state.setdefault("vizformer.opened", {})
     for model in (state.view().other, state.view().model):
         if model is not None and model.is_from_elsewhere and (model.source == "models" or sources.is_there(model)):

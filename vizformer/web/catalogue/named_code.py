@@ -57,5 +57,5 @@ def absent(model: ModelRef) -> CheckpointError:
 
 
 def stamp(path: Path) -> str:
-    """One and the same: what a file becomes after the start is loaded by nobody."""
+    """A constant stamp, since a file that changes after the start is not loaded again."""
     return "started"

@@ -10,5 +10,5 @@ BITS = {"float32": 24, "bfloat16": 8, "float16": 11}  # of the significand, the 
 
 
 def device() -> str:
-    """Where all models of this server compute."""
+    """The device on which all models of this server compute."""
     return os.environ.get(VARIABLE, "").strip() or "cpu"

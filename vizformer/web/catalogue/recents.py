@@ -90,7 +90,7 @@ _STORE = _Store()
 
 
 def opened() -> tuple[Recent, ...]:
-    """What was opened, last first."""
+    """The models that were opened, the last one first."""
     return _STORE.read().opened
 
 
@@ -124,7 +124,7 @@ def token(path: Path) -> str:
 
 
 def _parsed(raw: Any) -> _State:
-    """What a file says, as far as it can be what we wrote."""
+    """Reads the content of the file; entries that we cannot have written are left out."""
     if not isinstance(raw, dict):
         return _State()
     key, listed = raw.get("key"), raw.get("opened")
@@ -134,7 +134,7 @@ def _parsed(raw: Any) -> _State:
 
 
 def _written(recent: Recent) -> dict[str, str]:
-    """What stands in the file; there a source is called a place."""
+    """The entry of the file for a model; there a source is called a place."""
     return {"place": recent.source, "name": recent.name, "answers": recent.answers}
 
 
@@ -153,7 +153,7 @@ def _is_text(value: object) -> TypeGuard[str]:
 
 
 def _file() -> Path | None:
-    """Where the list is: VIZFORMER_STATE, or where this system keeps what programs remember for a person."""
+    """The file of the list: VIZFORMER_STATE, or one in the user's state folder of this system."""
     try:
         if named := os.environ.get(VARIABLE, "").strip():
             return Path(named).expanduser().absolute() / _FILE

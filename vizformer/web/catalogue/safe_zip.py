@@ -186,14 +186,14 @@ def _twice(entries: Iterable[zipfile.ZipInfo]) -> str:
 
 
 class _Budget:
-    """How many bytes may still be written."""
+    """The number of bytes that may still be written."""
 
     def __init__(self, limit: int) -> None:
         self.limit = self.left = limit
 
 
 def _write(path: Path, content: IO[bytes], budget: _Budget) -> int:
-    """Copies piece by piece; the number of bytes."""
+    """Copies a file piece by piece; returns the number of bytes."""
     written = 0
     with path.open("xb") as file:
         while piece := content.read(_PIECE):

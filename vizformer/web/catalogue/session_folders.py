@@ -126,7 +126,7 @@ def before_the_end(end: Callable[[], object]) -> None:
 
 
 class OfTheServer(Generic[Made]):
-    """What there is one of for as long as the server lives: made when it is first asked for, closed before the folders go.
+    """A singleton of the server: made when it is first asked for, closed before the folders are removed.
 
     In a cache it could be forgotten while its processes ran on.
     """

@@ -17,7 +17,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class RunState(Generic[Found]):
-    """How a job stands: what it `found` so far, or the last one that ended, and how that one ended."""
+    """The state of a job: what it has `found` so far, or what the last job found, and how that one ended."""
 
     found: tuple[Found, ...]
     running: bool
@@ -42,7 +42,7 @@ class SharedRun(JobQueue[None], Generic[Found]):
         self.add(name, write, "")
 
     def look(self, name: str) -> RunState[Found]:
-        """How it stands.  Who stops asking counts as gone: after a minute it ends."""
+        """The state of the job.  A reader who stops asking counts as gone; without readers it ends after a minute."""
         if (now := self.standing(name, "")) is None:
             return RunState((), False, "")
         return RunState(tuple(self.read(self.root / name)[0]), now.phase != "over", now.ending)

@@ -42,12 +42,12 @@ class Subject:
 
     @property
     def shape(self) -> ModelShape:
-        """What any model can be asked, whoever wrote its arithmetic."""
+        """The shape of the model, also of a recorded one."""
         return model_cache.shape(self.model)
 
     @property
     def checkpoint(self) -> "Opened":
-        """The model itself, with what reads its texts."""
+        """The model with its tokenizer."""
         return model_cache.checkpoint(self.model)
 
     @property
@@ -113,7 +113,7 @@ class Generated:
 
 @cached
 def generated(subject: Subject) -> Generated:
-    """What a model that `writes_its_target` writes: the target that `Checkpoint.trace` would generate."""
+    """The text that a model with `writes_its_target` generates: the target that `Checkpoint.trace` would generate."""
     from vizformer.checkpoints.any_checkpoint import MAX_TARGET
 
     most = min(MAX_TARGET, subject.shape.max_positions - 1)
@@ -123,7 +123,7 @@ def generated(subject: Subject) -> Generated:
 
 @cached
 def written(subject: Subject) -> "Candidates":
-    """The same with the leading candidates of every token, for the pages that show how it came: out of the trace, whose
+    """The generated text with the leading candidates of every token.  They are taken from the trace, whose
     rows of logits are those that the tokens were chosen from."""
     found, shape, logits = generated(subject), subject.shape, subject.trace.logits
     length = len(shape.start_ids)

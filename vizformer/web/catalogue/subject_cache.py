@@ -78,7 +78,7 @@ def predictions(subject: Subject, position: int) -> "tuple[Prediction, ...]":
 
 @cached
 def steps(subject: Subject, site: str, head: int, query: int) -> "list[Step]":
-    """Of our own arithmetic; of a recorded model the calls of its author's code."""
+    """The steps of one attention row: of our own arithmetic, or the calls of a recorded model's code."""
     if not subject.checkpoint.is_own:
         return explain.recorded_steps(_recorded(subject), subject.trace, site, head, query)
     return explain.light(explain.attention_steps(subject.checkpoint, subject.trace, site, head, query))

@@ -11,13 +11,13 @@ from vizformer.web.words.i18n import _
 
 
 def listed() -> tuple[ModelRef, ...]:
-    """Those of this session that are finished."""
+    """The finished trainings of this session."""
     found = (ModelRef("training", name) for name in trainings.claimed())
     return tuple(model for model in found if locate(model) is not None)
 
 
 def steps(model: ModelRef) -> tuple[ModelRef, ...]:
-    """What a training had come to after each of the steps that it kept, and its end; none for another model."""
+    """The snapshots of a training and its final model; empty for another model."""
     kept = training_steps.steps(model.name) if model.source == "training" else ()
     return tuple(ModelRef("training", model.name, str(step)) for step in kept)
 

@@ -61,7 +61,7 @@ queue = session_folders.OfTheServer(_make, lambda made: made.close())
 
 
 def who() -> str:
-    """This session, among those that watch a training."""
+    """The id of this session as a reader of trainings."""
     return session_folders.current()
 
 
@@ -92,7 +92,7 @@ def folder(name: str) -> Path | None:
 
 
 def place(name: str) -> Path | None:
-    """Where a training is kept, be it over or not."""
+    """The folder of the training with this name, running or over; None for what cannot be such a name."""
     if not re.fullmatch(TRAINING, name):
         return None
     return example() if name == example().name else root() / name
@@ -127,7 +127,7 @@ def archive(name: str) -> bytes:
 
 
 def look_at(name: str) -> "State | None":
-    """How a training stands.  Asking is what keeps it going."""
+    """The state of a training.  A training goes on only as long as somebody asks for its state."""
     found = queue().look(name, who())
     if found is None and name == example().name:
         from vizformer.training.training_queue import State
@@ -152,7 +152,7 @@ def describe(plan: "Plan") -> str:
 
 
 def left_out(plan: "Plan") -> list[str]:
-    """What of the usual recipe a training does without, in words."""
+    """The parts of the usual recipe that a training leaves out, in words."""
     return [
         said
         for said, missing in (
@@ -165,7 +165,7 @@ def left_out(plan: "Plan") -> list[str]:
 
 
 def difference(plan: "Plan", other: "Plan") -> str:
-    """In which settings a training differs from `plan`, in words."""
+    """The settings in which a training differs from `plan`, in words."""
     names = {
         **_settings(other),
         "steps": _("steps: {n}", n=other.steps),
@@ -232,7 +232,7 @@ def checkpoint(name: str, index: int) -> "Checkpoint":
 
 @cached
 def look(name: str, index: int, text: str) -> "TaskAnswer":
-    """How the model of a snapshot deals with a question."""
+    """The answer of a snapshot's model to a question."""
     from vizformer.analysis.training.trained_tasks import task_answer
 
     return task_answer(checkpoint(name, index), run(name).plan, text)

@@ -47,7 +47,7 @@ class Pointing:
         rooms.listen_to_pointers(self._pointed)
 
     def routes(self, base: str = "") -> list[Route]:
-        """What the server answers to."""
+        """The routes of the server for pointers."""
         path = f"{'/' + base if base else ''}{PATH}/{{code}}/pointer"
         return [Route(path, self.point, methods=["POST"]), Route(path, self.stream, methods=["GET"])]
 

@@ -159,7 +159,7 @@ class RedisStore(Generic[Kept]):
         self._memory.listen_to_pointers(listener)
 
     def close(self) -> None:
-        """Stops receiving changes."""
+        """Stops listening for changes."""
         self._stop.set()
 
     @contextlib.contextmanager

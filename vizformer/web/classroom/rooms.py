@@ -45,7 +45,7 @@ class NoRoomError(LookupError):
 
 
 class TooManyRoomsError(Exception):
-    """There is no place for another room."""
+    """Raised where the number of rooms is at its limit."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Rooms:
         return True
 
     def answers(self, code: str, secret: str) -> Counter[str]:
-        """How often each answer was given, for the teacher."""
+        """The number of times that each answer was given; for the teacher."""
         return Counter(self._answers(code, self._own(code, secret).place).values())
 
     def _answers(self, code: str, place: Place) -> dict[str, str]:
@@ -315,7 +315,7 @@ class Rooms:
 
 
 def _age(room: Room) -> tuple[int, float]:
-    """What grows with every change of a room."""
+    """A sort key that grows with every change of a room."""
     return room.place.version, room.seen
 
 

@@ -9,11 +9,11 @@ EVERYTHING = ""  # what listeners are told instead of a code where any room may 
 
 
 class StoreError(ConnectionError):
-    """The store cannot be reached now."""
+    """Raised where the store cannot be reached."""
 
 
 class Store(Protocol[Kept]):
-    """What rooms need of a store: the rooms, the answers to their open questions, and the listeners to changes.
+    """The interface of a store: the rooms, the answers to their open questions, and the listeners to changes.
 
     `get` and `codes` may raise `StoreError`: the store is away, and what is asked for is in nobody's memory.
     """
@@ -35,7 +35,7 @@ class Store(Protocol[Kept]):
         """Keeps an answer, in the place of the voter's answer before."""
 
     def answers(self, code: str) -> Mapping[str, str]:
-        """What each voter has said."""
+        """The answer of each voter."""
 
     def forget_answers(self, code: str) -> None: ...
 

@@ -28,7 +28,7 @@ WAIT = 20.0  # seconds; proxies give up after sixty
 
 @dataclass
 class _Waiters:
-    """Those who wait for one room: what wakes them, and how many they are."""
+    """The requests that wait for a change of one room: the event that wakes them, and their number."""
 
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     count: int = 0
@@ -47,7 +47,7 @@ class Waiting:
         return self._listeners.count
 
     def routes(self, base: str = "") -> list[Route]:
-        """What the server answers to."""
+        """The routes of the server for waiting browsers."""
         path = f"{'/' + base if base else ''}{PATH}/{{code}}"
         return [Route(path, self.answer), Route(f"{path}/followers", self.followers)]
 

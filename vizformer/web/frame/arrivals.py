@@ -70,7 +70,7 @@ class Coming:
             self._deadline.reschedule(min(self._clock() + PATIENCE, self._begun + LONGEST))
 
     def drop(self) -> None:
-        """Ends it now: somebody else needs the room."""
+        """Ends the upload now, since another one needs the memory."""
         self.refusal, self.counted, self._dropped = _full(), 0, True
         if not self._deadline.expired():
             self._deadline.reschedule(self._clock())
@@ -134,7 +134,7 @@ class Arrivals:
                 held.drop()
 
     def _in_the_way(self, coming: Coming, more: int) -> list[_Held] | None:
-        """What is to be dropped where a file needs some bytes more; None where that does not make the room."""
+        """The files to drop where an upload needs more bytes; None where dropping files does not free enough."""
         held = self._held()
         missing = sum(one.bytes for one in held) + more - _limit()
         mine = sum(one.bytes for one in held if one.session == coming.session) - coming.counted + coming.announced
@@ -160,7 +160,7 @@ class Arrivals:
         return dropped
 
     def _held(self) -> list[_Held]:
-        """All files that take room."""
+        """All files that take memory."""
         now, sending = self._clock(), {coming.session for coming in self._coming}
         stored = _stored()
         self._seen = {one: now if one[0] in sending else self._seen.get(one, now) for one in stored}

@@ -31,7 +31,7 @@ def _store() -> Store[Room]:
 
 
 def is_shared() -> bool:
-    """Whether the classes are those of several servers."""
+    """Whether several servers share the classes."""
     return bool(os.environ.get(REDIS_URL, ""))
 
 

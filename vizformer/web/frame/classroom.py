@@ -111,7 +111,7 @@ def _lead(own: tuple[str, str], page: str, parameters: dict[str, str]) -> None:
 
 
 def _wanted() -> Place | None:
-    """Where the teacher is, if the student follows and is not there yet."""
+    """The teacher's place, if the student follows and is not there yet."""
     place = look()
     if place is None or st.session_state.get(_FREE) or place.version == seen():
         return None
@@ -119,7 +119,7 @@ def _wanted() -> Place | None:
 
 
 def look() -> Place | None:
-    """Where the teacher of the class is that this session follows."""
+    """The place of the teacher of the class that this session follows."""
     code = follows()
     if code is None:
         return None
@@ -154,7 +154,7 @@ def is_to_lead() -> bool:
 
 
 def led() -> tuple[str, str] | None:
-    """As `leads`, unless the class is over: then nobody is led any more."""
+    """The class that this session leads, as `leads`; None where the class is over, which ends the leading."""
     if (own := leads()) is not None:
         try:
             ROOMS.look(own[0])
@@ -186,7 +186,7 @@ def has_ended() -> bool:
 
 
 def address(code: str) -> str:
-    """What a browser asks for the moves of a class."""
+    """The address at which a browser asks for the changes of a class."""
     return f"{_base()}{PATH}/{code}"
 
 
@@ -243,17 +243,17 @@ def join(code: str) -> bool:
 
 
 def let_go() -> None:
-    """Looks around alone from now on."""
+    """Stops following the teacher's moves; the student stays in the class."""
     st.session_state[_FREE] = True
 
 
 def come_back() -> None:
-    """Follows the teacher again."""
+    """Follows the teacher's moves again."""
     st.session_state[_FREE], st.session_state[_SEEN] = False, 0
 
 
 def leave() -> None:
-    """Follows nobody any more."""
+    """Leaves the class that this session follows."""
     if (code := follows()) is not None:
         st.session_state[_LINKED] = code  # the address may say so once more
         ROOMS.follow("", session_folders.current())
@@ -273,5 +273,5 @@ def show_pointer(shown: bool) -> None:
 
 
 def forget() -> None:
-    """Leads nobody any more."""
+    """Forgets the class that this session leads."""
     st.session_state.pop(_LEADS, None)

@@ -26,7 +26,7 @@ LASTING = "public, max-age=31536000, immutable"
 
 
 def serve() -> None:
-    """From now on messages hold addresses."""
+    """Makes messages hold the addresses of scripts instead of their text from now on."""
     _mount.send_instead(instead)
 
 

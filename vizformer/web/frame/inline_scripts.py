@@ -42,5 +42,5 @@ def hashes() -> list[str]:
 
 
 def hashed(text: str) -> str:
-    """A script, as a policy names it."""
+    """The hash of a script, as a Content-Security-Policy names it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -22,7 +22,7 @@ def button(label: str, *, key: str, at: DeltaGenerator | None = None, **options:
 
 
 def submit(label: str, *, key: str, **options: Any) -> bool:
-    """`st.form_submit_button`; whether it was pressed."""
+    """Draws `st.form_submit_button`; returns whether it was pressed."""
     st.form_submit_button(label, key=key, on_click=_note, args=(key,), **options)
     return _taken(key)
 

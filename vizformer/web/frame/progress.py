@@ -97,7 +97,7 @@ def _missed() -> memory.Missed:
 
 
 def _now() -> int:
-    """ms since 1970."""
+    """The time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 

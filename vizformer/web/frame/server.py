@@ -57,12 +57,12 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
 
 
 def middleware() -> list[Middleware]:
-    """What stands before Streamlit."""
+    """The middleware in front of Streamlit."""
     return [Middleware(request_gate.Gate), Middleware(first_files.FirstFiles)]
 
 
 def routes() -> list[Route]:
-    """What is answered beside Streamlit's own."""
+    """The routes beside Streamlit's own."""
     base = st.get_option("server.baseUrlPath").strip("/")
     return [*class_rooms.WAITING.routes(base), *class_rooms.POINTING.routes(base)]
 
@@ -94,7 +94,7 @@ def _quiet(name: str) -> Iterator[None]:
 
 
 class _Visitor(SessionClient):
-    """Hears what the page is made of."""
+    """A client that runs a page while the server starts, and keeps what its components are sent."""
 
     def __init__(self, language: str) -> None:
         self.language, self.finished = language, asyncio.Event()

@@ -30,12 +30,12 @@ class Entry:
 
     @property
     def door(self) -> Message:
-        """What the bar calls it, of a page that is a door: its title, where it says nothing else."""
+        """The name of the page in the bar; its title, where it has no name of its own there."""
         return Message(_WORDS[self.url].get("door", _WORDS[self.url]["title"]))
 
     @property
     def heading(self) -> Message:
-        """What stands over the page: its title, where it says nothing else."""
+        """The heading of the page; its title, where it has no heading of its own."""
         return Message(_WORDS[self.url].get("heading", _WORDS[self.url]["title"]))
 
     @property

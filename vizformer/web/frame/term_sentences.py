@@ -17,7 +17,7 @@ PLACE = "vizformer-terms"  # the first part of the addresses' path
 
 
 def address() -> str:
-    """Where they lie, without the language and ".json"."""
+    """The address of the files of terms, without the language and ".json"."""
     stamp = hashlib.sha256(b"".join(map(_content, LANGUAGES))).hexdigest()[:16]
     return f"{head_routes.base()}/{PLACE}/{stamp}/"
 

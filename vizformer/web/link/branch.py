@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read(text: str) -> "tuple[Taken, ...]":
-    """What was taken at which step, in order."""
+    """Reads the tokens taken by hand with their steps, in order."""
     if (taken := read_branch(text)) is None:
         raise UnusableError(N_("it must be a list such as 3:17,8:254: a new token and the id taken there"))
     return taken

@@ -122,11 +122,11 @@ class ModelRef:
 
     @property
     def files(self) -> "ModelRef":
-        """The same without a precision: what is true of the files is true in all of them."""
+        """The reference in the usual precision, for facts about the files, which do not depend on the precision."""
         return replace(self, dtype=USUAL_DTYPE)
 
     def under(self, answers: Mapping[str, object]) -> "ModelRef":
-        """The same under other assumptions."""
+        """The reference to the same files under other assumptions."""
         return replace(self, answers=tuple((field, str(value)) for field, value in answers.items()), mapped=False)
 
     def within(self, dtype: str) -> "ModelRef":

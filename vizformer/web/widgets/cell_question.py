@@ -51,7 +51,7 @@ def ask_cell(asked: CellChoice) -> None:
 
 
 def _boxes(grid: Grid, row: str, column: str, *, disabled: bool) -> None:
-    """The same choice for the keyboard, as two lists."""
+    """Draws two lists, row and column, to choose the cell by keyboard."""
     named = ((row, _("Row"), grid.rows), (column, _("Column"), grid.columns))
     for place, (key, label, texts) in zip(st.columns(2), named, strict=True):
         names = [f"{index} · {text}" for index, text in enumerate(texts)]

@@ -89,6 +89,6 @@ def kind_of_attention(usable: Sequence[Kind], label: str = "", names: Mapping[st
 
 
 def kind_of_the_largest(usable: Sequence[Kind], values: Callable[[Kind], ndarray]) -> Kind:
-    """The same; where nobody has chosen one, that of the head with the largest of these values."""
+    """The chosen kind of attention, as `kind_of_attention`; by default the one with the largest of these values."""
     state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(values(kind)))))
     return kind_of_attention(usable)

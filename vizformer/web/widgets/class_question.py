@@ -54,7 +54,7 @@ def send(lesson: str, name: str, said: str | None, *, key: str) -> None:
 
 
 def send_typed(lesson: str, name: str, typed: str, *, key: str) -> None:
-    """The same in a form: sends the number that the widget of the key `typed` holds by then."""
+    """Draws the submit button of a form; it sends the number in the widget with the key `typed` to the class."""
     asked = f"{lesson}/{name}"
 
     def send() -> None:

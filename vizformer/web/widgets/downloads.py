@@ -35,7 +35,7 @@ LONGEST_TEXT = 120  # characters of the sentence in a caption
 
 @dataclass(frozen=True)
 class Picture:
-    """What can be taken away."""
+    """A picture that can be downloaded."""
 
     name: str  # of the files, without their ending
     caption: str  # stands below the picture in every file
@@ -110,7 +110,7 @@ def as_table(picture: Picture, key: str) -> None:
 
 
 def _code(found: Mapping[str, str]) -> None:
-    """The same in Python, each with a button that copies it."""
+    """Shows the Python code that draws the picture, by package, each with a button that copies it."""
     for package, code in found.items():
         show_note("With {package}", package=package)
         st.code(code, language="python", height=min(300, 24 * (3 + code.count("\n"))))

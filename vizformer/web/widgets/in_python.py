@@ -1,4 +1,4 @@
-"""The same in Python: the lines that open the model of a page and run it, which every page's code begins with."""
+"""The lines of Python that open the model of a page and run it; the code of every page begins with them."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -22,7 +22,7 @@ def assumed(model: ModelRef) -> list[str]:
 
 
 def caption(model: ModelRef) -> str:
-    """The same for the caption of a picture; empty where nothing is assumed."""
+    """The assumptions as part of a picture's caption; empty where nothing is assumed."""
     said = assumed(model)
     return _("computed under these assumptions: {assumptions}", assumptions=", ".join(said)) if said else ""
 

@@ -70,7 +70,7 @@ def say(subject: Subject, kind: Kind, layer: int, head: int) -> None:
 
 
 def resting_on(subject: Subject, kind: Kind, layer: int, head: int) -> str:
-    """On which token a head rests (Markdown); empty where it does not."""
+    """A sentence that names the token on which a head rests (Markdown); empty where it does not rest."""
     keys = subject.trace.tokens[labels.stacks(kind)[1]]
     if len(keys) > LONGEST or (found := rest(subject, site_name(kind, layer), head)) is None:
         return ""

@@ -36,7 +36,7 @@ def queries(subject: Subject, kind: str) -> list[str]:
 
 
 def numbered(subject: Subject, kind: str) -> list[str]:
-    """The same with their positions, for lists in which the same token may occur twice."""
+    """The names of the query rows with their positions, for lists in which a token may occur twice."""
     return [f"{index} · {name}" for index, name in enumerate(queries(subject, kind))]
 
 

@@ -78,7 +78,7 @@ def open_on_a_layer(subject: Subject, kind: Kind) -> str:
 
 
 def _suggested(subject: Subject, kind: Kind) -> tuple[TellingHead, Token, Token] | None:
-    """That head, its query and its key, where it is shown because nobody has chosen one."""
+    """The telling head, its query and its key, where it is shown because nobody has chosen a head; else None."""
     view = state.view()
     if subject.edited or view.query is not None or view.key is not None or view.lines:
         return None

@@ -22,7 +22,7 @@ measured = asked_of("subject", lambda one: (one.checkpoint, one.trace, one.text)
 
 @cache
 def _bounds(name: str) -> dict[str, Bounds]:
-    """Those of a bundled model; empty where nobody has measured them."""
+    """The familiarity bounds of a bundled model, by script; empty where they were not measured."""
     file = asset("models", name, "familiar.json")
     return learned_texts.read_bounds(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 

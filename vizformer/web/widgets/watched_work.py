@@ -86,7 +86,7 @@ def watched(
 def bounded(
     work: Cached[..., Result], call: tuple[Any, ...], *, cost: float, too_long: str, **given: Any
 ) -> Result | None:
-    """As `watched`, quick where its `cost` (multiplications) is small; None, and why, where it is above MOST."""
+    """Like `watched`, quick where `cost` (in multiplications) is small; above MOST it shows `too_long` and returns None."""
     if cost > MOST:
         st.info(too_long)
         return None

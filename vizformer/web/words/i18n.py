@@ -70,7 +70,7 @@ def _quoting(text: str, values: Mapping[str, object]) -> str:
 
 
 def _marked(text: str, values: Mapping[str, object]) -> str:
-    """The same with its terms `marked`."""
+    """`text` in the reader's language with its values quoted and its terms `marked`."""
     found = marked(catalogue(language()).get(text, text), language())
     return found.format(**{name: quoted(value) for name, value in values.items()}) if values else found
 
@@ -86,12 +86,12 @@ def show_info(text: str, /, **values: object) -> None:
 
 
 def show_warning(text: str, /, **values: object) -> None:
-    """The same in a box of what to look out for."""
+    """Shows `text` in the reader's language in a warning box; its values are quoted."""
     st.warning(_quoting(text, values))
 
 
 def show_error(text: str, /, **values: object) -> None:
-    """The same in a box of what went wrong."""
+    """Shows `text` in the reader's language in an error box; its values are quoted."""
     st.error(_quoting(text, values))
 
 
@@ -118,7 +118,7 @@ def translate(message: Message, quote: Callable[[str], str] = str) -> str:
 
 
 def words(english: Mapping[str, str]) -> dict[str, str]:
-    """The same names with translated texts; placeholders stay."""
+    """Translates a table of texts; the names and the placeholders stay."""
     found = catalogue(language())
     return {name: found.get(text, text) for name, text in english.items()}
 

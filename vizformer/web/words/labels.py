@@ -59,7 +59,7 @@ def positions(kind: str) -> str:
 
 
 def places(config: ModelConfig) -> str:
-    """The same of a model with these options, whose scores may know distances besides."""
+    """The positional encoding of a model in words, with relative biases where its scores have them."""
     first = positions(config.positions)
     return _("{first}, and {second}", first=first, second=positions("relative")) if config.relative_bias else first
 

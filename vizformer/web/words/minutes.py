@@ -28,7 +28,7 @@ def counted(texts: Iterable[str]) -> tuple[int, int]:
 
 @lru_cache(maxsize=1024)  # every run of a lesson asks for all of its texts
 def reading(*texts: str) -> float:
-    """Seconds."""
+    """The seconds that it takes to read some texts."""
     words, characters = counted(texts)
     return 60 * (words / WORDS + characters / CHARACTERS)
 

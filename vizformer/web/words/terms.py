@@ -134,7 +134,7 @@ def marked(text: str, code: str, lesson: str = "", seen: set[str] | None = None)
 
 
 def unmarked(text: str) -> str:
-    """The same text before it was `marked`."""
+    """Removes the links that `marked` has put around terms."""
     return re.sub(rf"\[([^\[\]]*)\]\({_ADDRESS}[^)]*\)", r"\1", text)
 
 

@@ -47,7 +47,7 @@ def one_matrix(subject: Subject, stack: str, layer: int) -> OneMatrix | None:
 
 @cached
 def _multiplied_out(model: ModelRef, stack: str, layer: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same for all texts, and what takes the time."""
+    """The multiplied-out matrices of a feed-forward network, cached by layer since they do not depend on the text."""
     block = find_block(model_cache.checkpoint(model), stack, layer)
     return feedforward_rows.multiplied_out(block.feedforward)
 

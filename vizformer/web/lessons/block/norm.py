@@ -96,7 +96,7 @@ def neighbour(subject: Subject, place: Place | None = None, kind: SublayerKind =
 
 
 def _sublayer(subject: Subject, place: Place) -> SublayerKind:
-    """Which of the layer's norms."""
+    """The sublayer whose norm is chosen."""
     cross = place.stack == "decoder" and "encoder" in subject.trace.tokens
     kinds: tuple[SublayerKind, ...] = ("self", "cross", "feedforward") if cross else ("self", "feedforward")
     order = subject.config.norm_order
@@ -159,7 +159,7 @@ def _formula(found: NormNumbers, norm: str) -> None:
 
 
 def _neighbours(subject: Subject, place: Place, kind: SublayerKind) -> None:
-    """The same sentence in a batch with one neighbour, then with another: what moves under each norm."""
+    """Draws how each norm changes a sentence when its neighbour in the batch is replaced."""
     st.markdown(lab.text("another"))
     if not reads_neighbours(subject):
         lab.note("unread")

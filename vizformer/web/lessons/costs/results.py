@@ -261,5 +261,5 @@ def _name(row: OwnRow) -> str:
 
 
 def _against(difference: float) -> Number:
-    """A difference with its sign."""
+    """Formats a difference with its sign."""
     return Number(difference, f"{difference:+.1f}".replace("-", "−") if round(difference, 1) else "0.0")

@@ -40,7 +40,7 @@ def cell(value: float) -> Number:
 
 
 def scientific(value: float, digits: int = 3) -> str:
-    """A number as 3.143 · 10²³."""
+    """Formats a number as 3.143 · 10²³."""
     mantissa, __, exponent = f"{value:.{digits}e}".partition("e")
     return f"{mantissa} · 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
@@ -54,5 +54,5 @@ def tex(value: float, digits: int = 3) -> str:
 
 
 def compared(a: int, b: int) -> str:
-    """The sign between two numbers."""
+    """The relation sign (<, =, >) between two numbers."""
     return "<" if a < b else ">" if a > b else "="

@@ -37,7 +37,7 @@ class Rewritten:
 
 @cached
 def rewritten(subject: Subject, change: Change, other: str, token: int) -> Rewritten:
-    """With the encoder's output replaced."""
+    """The generated text and the token probabilities with the encoder's output replaced."""
     loaded, trace = subject.checkpoint, subject.trace
     memory = change_memory(loaded, trace, change, other=other, token=token)
     return Rewritten(written(loaded, memory), probabilities(loaded, trace, memory))

@@ -135,7 +135,7 @@ def last_clause(text: str) -> str:
 
 
 def draw_noun(lab: Laboratory, subject: Subject) -> None:
-    """In how many sentences the translator decides for the noun that is meant, and the heads that it needs for it."""
+    """Draws the number of sentences in which the translator chooses the right noun, and the heads that it needs."""
     if not source_language.reads_both(subject.model):
         return
     rows = len(bundled_set(SET).rows)

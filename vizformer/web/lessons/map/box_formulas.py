@@ -21,7 +21,7 @@ _FORMULAS = {
 
 
 def _feedforward(config: ModelConfig) -> str:
-    """With the name of its activation, and its biases where it has them."""
+    """The formula of a feed-forward network as LaTeX, with the name of its activation and its biases."""
     bends = rf"\operatorname{{{ACTIVATION_NAMES[config.activation]}}}"
     into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
     if config.feedforward == "gated":
@@ -31,7 +31,7 @@ def _feedforward(config: ModelConfig) -> str:
 
 
 def formula(box: Box, config: ModelConfig) -> str:
-    """Its arithmetic as LaTeX; "" where it has none."""
+    """The formula of a box as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.scaled_embedding:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "add":

@@ -233,7 +233,7 @@ def shape(dims: Sequence[int]) -> str:
 
 
 def _count(box: Box) -> str:
-    """Its parameters, as they are written on it."""
+    """The number of parameters of a box, as the box shows it."""
     if box.shared or not box.copy:
         return lab.text("shared") if box.shared else ""
     return f"{box.copies} × {box.copy:,}" if box.copies > 1 else f"{box.copy:,}"

@@ -56,7 +56,7 @@ give softmax(scores + mask), the weights that the page shows.
 
 @cached
 def agreement(subject: Subject, layer: int, head: int) -> dict[str, float]:
-    """By how much the z that each notation gives with its own call differs from the arithmetic in float64."""
+    """The difference between z by each notation's own call and z computed in float64."""
     attention = record(subject, causal_on(subject), layer)
     return mistakes.agreement(attention, head, causal_head(subject, layer, head).blocked)
 

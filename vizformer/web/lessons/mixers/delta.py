@@ -92,11 +92,11 @@ def _second_token(found: TwoWrites, tokens: tuple[str, str]) -> None:
 
 
 def in_a_row(matrices: dict[str, np.ndarray], digits: int = 2) -> None:
-    """Side by side, each below its caption."""
+    """Draws matrices side by side, each below its caption."""
     tables = (matrix.to_html(np.atleast_2d(of), caption=name, digits=digits) for name, of in matrices.items())
     st.html(f'<div class="vf-row">{"".join(f"<div>{one}</div>" for one in tables)}</div>')
 
 
 def numbers(values: np.ndarray, digits: int = 2) -> str:
-    """Those of a row."""
+    """Formats the numbers of a row, separated by commas."""
     return ", ".join(matrix.number(float(value), digits) for value in values)

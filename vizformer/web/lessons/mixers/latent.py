@@ -67,12 +67,12 @@ def kept(subject: Subject) -> lesson.Number:
 
 
 def _sum(left: np.ndarray, right: np.ndarray) -> str:
-    """The products of whole numbers, as LaTeX."""
+    """Writes out a dot product of integer vectors as LaTeX."""
     return " + ".join(rf"({a:.0f}) \cdot ({b:.0f})" for a, b in zip(left, right, strict=True))
 
 
 def _first_head(found: TwoLatents, tokens: tuple[str, str]) -> None:
-    """Its matrix, the second token's query before and after it, and each token both ways."""
+    """Draws W_UK of head 0, the second token's query before and after it, and the scores computed both ways."""
     parts = {"up": found.W_UK[0], "query": found.queries[0, 1:], "moved": found.moved[0, 1:]}
     in_a_row({lab.text(f"line.{name}", token=tokens[1]): value for name, value in parts.items()}, digits=0)
     rows = [

@@ -89,7 +89,7 @@ def line(subject: Subject) -> lesson.Choice:
 
 
 def _real_head(subject: Subject) -> None:
-    """The same measures in a head of the model."""
+    """Draws the measures of softmax for a head of the model."""
     st.markdown(lab.text("model"))
     why = attention_selector.choose(subject, query=False, suggest=True)
     view, d_head, own = state.view(), subject.config.d_head, subject.config.attention_scale

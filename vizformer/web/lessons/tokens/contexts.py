@@ -65,7 +65,7 @@ def compared(model: ModelRef, first: str, second: str, i: int, j: int) -> Contex
 
 @cached
 def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
-    """Of each word in frames whose sentences the model can read."""
+    """The sense gap of each word whose sentences the model can read."""
     framed = {
         token: frames
         for token, frames in FRAMES.items()
@@ -83,7 +83,7 @@ def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
 
 @cached
 def translated(model: ModelRef, text: str) -> str:
-    """What a translator makes of a text."""
+    """The translation of a text."""
     subject = Subject(model, text, "")
     return subject.checkpoint.tokenizer.decode(list(generated(subject).ids)).strip()
 

@@ -154,7 +154,7 @@ def _learn(text: str, step: int) -> None:
 
 
 def _few(words: Counted, pair: Pair) -> list[tuple[Word, int]]:
-    """As many words as are shown, among them those in which the pair is found."""
+    """The WORDS words that are shown; those that contain the pair come first."""
     if len(words) <= WORDS:
         return list(words)
     kept = sorted(range(len(words)), key=lambda i: pair not in pairwise(words[i][0]))

@@ -92,12 +92,12 @@ def question(subject: Subject) -> lesson.Choice:
 
 
 def _last(found: tuple[Epoch, ...]) -> dict[str, Epoch]:
-    """Where each way has come to."""
+    """The last epoch of each way of training."""
     return {one.body: one for one in found}
 
 
 def _watch(language: str, curve: str, was_running: bool) -> None:
-    """Drawn again every second while it is trained."""
+    """Draws the progress of the training, again every second while it runs."""
     run = classifier_run.classifier_run()
     now = run.look(language)
     if now.running != was_running:

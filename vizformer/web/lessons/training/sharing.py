@@ -53,7 +53,7 @@ def draw(subject: Subject) -> None:
 
 @cached
 def token_rows(subject: Subject, stack: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Of the first tokens of a stack their rows of its embedding and of the matrix of the logits, which may be narrower."""
+    """The rows of the embedding and of the unembedding matrix for the first tokens of a stack, cut to COLUMNS numbers."""
     model, ids = subject.checkpoint.model, [token.id for token in subject.trace.tokens[stack][:ROWS]]
     read = float64(model.token_table("encoder" if stack == "encoder" else "decoder").weight[ids])[:, :COLUMNS]
     if not model_cache.predicts(subject.model):

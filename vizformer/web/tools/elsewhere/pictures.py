@@ -62,7 +62,7 @@ def _packed(arrays: AttentionArrays) -> HeadsPayload | None:
 
 
 def keep(found: Mapping[str, AttentionArrays]) -> None:
-    """For this session, until another file takes its place."""
+    """Keeps what was found for this session, until another file takes its place."""
     st.session_state[_FOUND] = _HandedIn(found)
 
 

@@ -20,7 +20,7 @@ FURTHEST = 31  # tokens between query and key that can be chosen
 
 
 def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
-    """Of the chosen head, where its stack is the one that predicts."""
+    """Draws the circuits of the chosen head, where its stack is the one that predicts."""
     if kind != computations.predicting(model):
         show_text("Circuits are shown for the self-attention of the stack that predicts.")
         return

@@ -40,7 +40,7 @@ def texts(model: ModelRef) -> Corpus | None:
 
 
 def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
-    """The button that starts, or goes on."""
+    """Draws the button that starts or continues the measurement."""
     show_text(
         "The model reads {texts}, and VizFormer measures where every head attends. That takes seconds to "
         "minutes, in a separate process.",
@@ -104,7 +104,7 @@ def leave(name: str) -> None:
 
 
 def come_back() -> None:
-    """Watches again."""
+    """Notes that this reader watches the report again."""
     st.session_state[_LEFT] = None
 
 

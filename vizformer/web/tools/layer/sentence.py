@@ -34,7 +34,7 @@ def draw_sentence(subject: Subject) -> None:
 
 
 def _draw_row(subject: Subject, stack: str, layer: int) -> None:
-    """Of a recorded model one row, by the calls of its author's own code."""
+    """Draws one row of a recorded model's layer by the calls of the model's own code."""
     attention_selector.choose_query(subject, stack, _("Row"))
     queries = row_names.queries(subject, stack)
     row = state.view().query_of(subject.trace.tokens[stack])

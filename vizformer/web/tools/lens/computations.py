@@ -31,7 +31,7 @@ evidence_of = of_run(answer_evidence)
 
 @cached
 def taken_out_of(subject: Subject, position: int, token: int, against: Against) -> tuple[Removed, ...]:
-    """What becomes of the answer without each edge of its evidence."""
+    """The answer without each edge of its evidence."""
     found = evidence_of(subject, position, token, against=against)
     return taken_out(subject.checkpoint, subject.trace, found, heard=HEARD.get())
 
@@ -44,28 +44,28 @@ def texts(subject: Subject, ids: tuple[int, ...]) -> tuple[str, ...]:
 
 @cached
 def layer_shares(subject: Subject, position: int, token: int, against: Against) -> LogitShares:
-    """Of a recorded model what every block adds to a logit."""
+    """The share of every block of a recorded model in a logit."""
     run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
     return run.logit_shares(position, token, against)
 
 
 @cached
 def head_shares(subject: Subject, position: int, token: int, against: Against) -> dict[str, tuple[float, ...] | None]:
-    """Of a recorded model what every head adds to a logit, by its modules' names; None where heads have no share."""
+    """The share of every head of a recorded model in a logit, by module name; None where heads have no share."""
     run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
     return run.head_shares(position, token, against)
 
 
 @cached
 def recorded_keys(subject: Subject, position: int, token: int, against: Against, site: str, head: int) -> KeyShares:
-    """Of a recorded model what a head, by its module's name, takes from each key."""
+    """The share of each key in the logit through one head of a recorded model, given by its module's name."""
     run = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
     return run.key_shares(site, head, position, token, against)
 
 
 @cached
 def places(subject: Subject) -> dict[str, str]:
-    """Of a recorded model the names of the modules that attend -> those of the pages."""
+    """Maps the names of a recorded model's attention modules to the names of the sites on the pages."""
     found = cast("RecordedCheckpoint", subject.checkpoint).again(subject.trace)
     return dict(zip((one.site for one in found.attention), subject.trace.sites, strict=True))
 
@@ -77,7 +77,7 @@ def inexact(subject: Subject) -> tuple[Message, ...]:
 
 @cached
 def frozen(subject: Subject) -> tuple[Message, ...]:
-    """What the terms hold at its value."""
+    """Names what the terms freeze at its value."""
     return tuple(what_is_frozen(subject.checkpoint))
 
 
@@ -85,7 +85,7 @@ def frozen(subject: Subject) -> tuple[Message, ...]:
 def keys(
     subject: Subject, position: int, token: int, against: Against, site: str, head: int
 ) -> tuple[Float[ndarray, " n_k"], Float[ndarray, " n_k"], Float[ndarray, " n_k"]]:
-    """Of one head and every key: its share of the logit, the weight, and the length of what arrives from it."""
+    """The share of the logit, the weight and the length of the contribution of every key, for one head."""
     found = attribution(subject, position, token, against=against)
     arriving = key_contributions(subject.checkpoint, subject.trace, site, head, position)
     return by_key(subject.checkpoint, subject.trace, found, site, head), arriving.weights, arriving.norms

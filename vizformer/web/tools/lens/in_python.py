@@ -1,4 +1,4 @@
-"""The same in Python: what is on the page, as lines that run by themselves."""
+"""The Python code that computes what the page shows; it runs on its own."""
 
 import streamlit as st
 

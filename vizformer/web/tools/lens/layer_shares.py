@@ -1,4 +1,4 @@
-"""Of a recorded model the logit of the answer as a sum over its blocks, and the heads' part of it."""
+"""The logit of a recorded model's answer as a sum over its blocks, and the share of the heads."""
 
 import numpy as np
 import streamlit as st

@@ -39,7 +39,7 @@ def divergences(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
 
 @cached
 def elsewhere(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
-    """Of every head, the share of its attention that goes elsewhere."""
+    """The total variation distance between the attention of each head in the two runs, averaged over rows."""
     return head_divergences(pair.runs, kind, measure=side_by_side.total_variation)
 
 

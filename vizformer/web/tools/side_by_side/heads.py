@@ -95,7 +95,7 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
 
 
 def divergences(pair: Pair, kind: Kind) -> NDArray[np.floating] | None:
-    """Of every head; None until they are wanted, where they take long."""
+    """The divergence of every head; None until it is asked for, where it takes long."""
     runs = pair.runs
     layers, n_heads = runs.shape(kind)
     rows, keys = runs.rows_and_keys(kind)

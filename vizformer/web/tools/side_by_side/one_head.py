@@ -67,7 +67,7 @@ def draw_one_head(pair: Pair) -> None:
 
 
 def window(n: int, label: str, name: str) -> range:
-    """Which rows or columns are drawn: all, or as many as can be from where a slider says."""
+    """The rows or columns that are drawn: all, or as many as fit, from the position of a slider on."""
     if n <= MOST:
         return range(n)
     last = n - MOST

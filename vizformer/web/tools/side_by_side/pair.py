@@ -24,7 +24,7 @@ _ASKED = "side_by_side.asked"
 
 @dataclass(frozen=True)
 class Pair:
-    """What is compared, of the same target where the models read one; hashable, so that it can key caches."""
+    """The two subjects that are compared, with the same target where the models read one; hashable, as a cache key."""
 
     first: Subject
     second: Subject

@@ -64,7 +64,7 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
 
 
 def divergences(effects: tuple[Effect, ...], kind: Kind) -> np.ndarray:
-    """Of every head of one kind of attention [layers, heads]."""
+    """KL(P || P') of every head of one kind of attention, in nats [layers, heads]."""
     return by_head({one.part: one.divergence for one in effects}, kind)
 
 

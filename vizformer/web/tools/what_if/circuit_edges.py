@@ -41,7 +41,7 @@ class Circuits:
 
 @cached
 def circuits(model: Subject, prompts: PromptSet) -> Circuits:
-    """Of `model` only the model counts."""
+    """The circuits for a set of prompts; of the subject `model` only its model is used."""
     told, checkpoint = HEARD.get(), model.checkpoint
     rows = len(prompts.rows)
 
@@ -129,7 +129,7 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
 
 
 def sums(scores: EdgeScores) -> str:
-    """From the least to the most, over the prompts."""
+    """The range of the sums of edge scores over the prompts, as text."""
     least, most = (f"{value:.3f}".replace("-", "−") for value in (scores.sums.min(), scores.sums.max()))
     return least if least == most else f"{least} … {most}"
 

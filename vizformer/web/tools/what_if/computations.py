@@ -67,7 +67,7 @@ def _means(subject: Subject, instead: Instead) -> Means | None:
 def sweep(
     subject: Subject, row: int, token: int, instead: Instead, chosen: tuple[Part, ...] | None = None
 ) -> tuple[Effect, ...]:
-    """Of all parts, or of some with the loss, for which every row meets the vocabulary."""
+    """The effects of all parts, or of `chosen` ones with the change of the loss, which needs the logits of every row."""
     given = dict(parts=chosen, loss=chosen is not None, heard=HEARD.get())
     mean = _means(subject, instead)
     return ablation.sweep(subject.checkpoint, subject.trace, row, token, mean, **given)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def without(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: i
 
 @cached
 def effect(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: int, token: int) -> Effect:
-    """What taking out some parts together changes."""
+    """The effect of taking out some parts together."""
     checkpoint, trace = subject.checkpoint, subject.trace
     other = ablation.without(checkpoint, trace, chosen, _means(subject, instead))
     return ablation.effect(trace, chosen[0], other.logits, row, token)

@@ -70,7 +70,7 @@ def one_table(values: NDArray[np.floating], asked: Asked) -> NDArray[np.floating
 
 
 def rows_and_columns(prompts: Prompts, asked: Asked, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """What they are called."""
+    """The labels of the rows and columns of a patch map."""
     heads = [_("H{head}", head=head) for head in range(shape[0 if asked.what == "heads_by_position" else 1])]
     if asked.what not in ("stream", "heads_by_position"):
         return [_("L{layer}", layer=layer) for layer in range(shape[0])], heads

@@ -29,7 +29,7 @@ LISTED = 10
 
 @cached
 def effects(model: Subject, prompts: PromptSet, measure: Measure, texts: Corpus | None) -> SetEffects:
-    """Of every part; of `model` only the model counts."""
+    """The effects of every part for a set of prompts; of the subject `model` only its model is used."""
     others = computations.others(model, texts) if measure in ("mean", "resample") else []
     return over_prompts(model.checkpoint, prompts, measure, texts=others, heard=HEARD.get())
 
@@ -168,7 +168,7 @@ def said(found: SetEffects) -> None:
 
 
 def drawn_again(found: SetEffects) -> None:
-    """How many distinct prompts the interval rests on."""
+    """Draws the number of distinct prompts that the interval is computed from."""
     clean, *corrupted = found.distinct
     if corrupted:
         show_note(

@@ -73,7 +73,7 @@ class Sentence:
 
 
 def _before_last_word(tokens: Sequence[Token]) -> int:
-    """Of a text that ends in a mark, the row before its last word, which is asked for; else the last row."""
+    """The last row; where the text ends in a punctuation mark, the row before its last word, which it predicts."""
     last = usual_query(tokens)
     if last == len(tokens) - 1 or tokens[last].special:
         return len(tokens) - 1

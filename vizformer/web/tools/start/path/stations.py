@@ -49,7 +49,7 @@ EXERCISES: Mapping[str, tuple[str, ...]] = {
     "writing": ("decoding",),
     "loss": ("loss", "training"),
 }
-"""By the name of a station, by their names in the notebook."""
+"""The exercises of each station, by their names in the notebook."""
 _LINE = "path-model"
 LONGEST_TEXT = 200  # characters
 _OF_WRITING = ("machine", "mask", "writing", "loss")  # stations of the decoder alone
@@ -77,7 +77,7 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
 
 
 def _minutes(station: Station) -> float:
-    """Of its pictures, with its question and the question that comes back."""
+    """The minutes that the pictures of a station take, with its question and the repeated question."""
     seconds = 0.0
     for step in station.steps:
         seconds += minutes.reading(step.words) + LOOK
@@ -127,7 +127,7 @@ def _said(about: Sentence) -> str:
 
 
 def _pronoun(station: str, about: Sentence) -> str:
-    """Of a pronoun in the text, where all heads of a layer are compared: that none finds its noun."""
+    """A note at the station of the heads that none of them finds the noun of a pronoun; else empty."""
     found = plain_heads.pronoun(about.subject) if station == "heads" else None
     return found[1] if found else ""
 
@@ -180,7 +180,7 @@ def _stop_at(name: str) -> None:
 
 
 def of_station(name: str, code: str, text: str) -> tuple[Exercise, ...]:
-    """Those of a station, in the language `code`; what is written is checked on `text`, if a line of code can hold it."""
+    """The exercises of a station in the language `code`, checked on `text` unless it is too long for a line of code."""
     found = [_exercises(code)[one] for one in EXERCISES.get(name, ())]
     if len(text) > LONGEST_TEXT:
         return tuple(found)
