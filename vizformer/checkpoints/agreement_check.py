@@ -25,9 +25,9 @@ class Agreement:
     """
 
     tokens: int
-    maps: float  # of the weights of all heads
-    z: float  # of what they have mixed of the values
-    logits: float | None  # of the logits; None where the weights have no head
+    maps: float  # the difference of the attention weights of all heads
+    z: float  # the difference of z, the weighted sums of the values
+    logits: float | None  # the difference of the logits; None where the weights have no head
     version: str
     dtype: str = "float32"
 

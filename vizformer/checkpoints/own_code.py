@@ -189,7 +189,7 @@ def _needed(function: Any) -> str:
     """The arguments that a function cannot be called without."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of a built-in nobody says
+    except (TypeError, ValueError):  # some built-ins have no signature
         return ""
     single = (
         inspect.Parameter.POSITIONAL_ONLY,

@@ -13,7 +13,7 @@ from vizformer.components import _mount
 _COMPONENT = _mount.Component("memory", drawn=False)
 _LONGEST, _MOST = 80, 500
 NEXT_DAY = 20 * 3600 * 1000
-"""ms after which a question comes again that waits for the next day: of a lesson, and of the path."""
+"""The milliseconds after which a question of a lesson or of the path is asked again the next day."""
 Missed = Mapping[str, tuple[int, int]]  # name -> when it was judged last (ms since 1970), and how: a small number
 
 

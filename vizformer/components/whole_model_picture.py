@@ -25,7 +25,7 @@ ENGLISH: Mapping[str, str] = words_of(__file__)
 _COMPONENT = _mount.Component("whole_model_picture", ENGLISH)
 
 DOES = ("opened", "write", "own", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
-"""What a press may ask of the page: to write a token, to let the model write again, to draw a layer or all heads of one, or
+"""The requests of a press to the page: to write a token, to let the model write again, to draw a layer or all its heads, or
 to show more elsewhere."""
 
 

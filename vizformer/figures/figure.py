@@ -35,7 +35,7 @@ _TYPED = {
     **{"float32": "f4", "float64": "f8"},
 }
 AXIS: Mapping[str, Any] = {"automargin": True, "zeroline": False, "gridcolor": GRID}
-"""What `frame` says of every axis that there is by then."""
+"""The properties that `frame` sets for every axis of a figure."""
 _AXIS = re.compile(r"([xy]axis)[0-9]*")
 
 

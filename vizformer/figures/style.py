@@ -17,7 +17,7 @@ VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#3
 """A colour scale in order of lightness, which also holds for the colour-blind and in grey."""
 
 ORANGE_BLUE = ("#7a3803", "#cc6d1e", "#f2b36b", "#f4f4f4", "#7fb0da", "#2f6fb5", "#0b3c7d")
-"""Negative is orange, positive is blue, 0 is neutral: told apart by the colour-blind."""
+"""A diverging colour scale for the colour-blind: negative is orange, 0 is neutral, positive is blue."""
 
 QUALITATIVE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

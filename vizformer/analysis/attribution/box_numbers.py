@@ -28,7 +28,7 @@ from vizformer.options.feedforward import ACTIVATION_NAMES
 
 Box = Literal["embedding", "positions", "norm", "last_norm", "feedforward", "output"]
 BOXES: tuple[Box, ...] = get_args(Box)
-"""`norm` follows an attention, `last_norm` the feed-forward network."""
+"""The boxes of a layer; `norm` follows an attention, `last_norm` the feed-forward network."""
 _TERMS = 2  # of a sum that are written out: the largest
 
 
@@ -39,9 +39,9 @@ class Vector:
     name: str
     values: Float[ndarray, " n"]
     written: tuple[str, ...] = ()  # how its numbers from `first` on, `CELLS` at most, came about; none: they were there
-    first: int = 0  # of the numbers that are shown
-    terms: int = 0  # of the sum that each of its numbers is; 0 where it is none
-    names: tuple[str, ...] = ()  # of its numbers, where each is a token's
+    first: int = 0  # index of the first number that is shown
+    terms: int = 0  # the number of terms of the sum that each number is; 0 where it is no sum
+    names: tuple[str, ...] = ()  # names of the numbers, where each belongs to a token
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ SHOWN = 16  # tokens of a stack that are shown: the first ones
 CELLS = 32  # numbers of a row that are shown: the first ones.  Lengths and cosines are those of the whole row
 
 LAYERS = 12
-"""Layers, the first ones, among whose heads the one to show is chosen: in a very deep model that would take long."""
+"""The number of first layers from which the head to show is chosen; all layers of a very deep model would take long."""
 
 _DIALS = 4  # pairs of a rotation: the fastest, and others as far apart as there are
 _CANDIDATES = 6
@@ -83,7 +83,7 @@ class Walkthrough:
     # after its feed-forward network
     sublayers: Rows
     layers: Rows  # the row that is followed: before the first layer and after every layer
-    cosines: Float[ndarray, " m"]  # of those with the first
+    cosines: Float[ndarray, " m"]  # cosines of the rows in `layers` with the first one
     target: tuple[Token, ...]  # tokens of the decoder that looks at an encoder; empty where there is none
     cross: Look | None  # its head that looks most at the token that is followed; None likewise
     writing: Writing | None  # what the decoder chooses; None where there is no decoder, or no head that predicts

@@ -32,7 +32,7 @@ from vizformer.model.trace import Trace
 from vizformer.recorder.proof import EXACT
 
 POINTS = (16, 32, 64, 128)
-"""Points of the integral: the next number is tried while the sum is off by more than CLOSE of the difference."""
+"""Numbers of points of the integral; the next one is tried while the error exceeds the share CLOSE of f(E) - f(B)."""
 CLOSE = 0.01
 AT_ONCE = 4096  # tokens of one forward of ours with its gradients; somebody's own code runs for one text at a time
 

@@ -54,7 +54,7 @@ class Lane:
     count: int  # tokens that the stack reads
     embedded: Float[ndarray, "n cells"]  # E[id], times sqrt(d_model) where the model does that
     added: Float[ndarray, "n cells"] | None  # the positional encoding; None where none is added
-    layers: int  # that the stack has
+    layers: int  # number of layers in the stack
     attention: tuple[Attention, ...]  # of the layers that are drawn, in the order of the data
 
 

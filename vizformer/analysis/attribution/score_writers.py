@@ -203,14 +203,14 @@ class Written:
     """The contributions of all writers to a row, projected to its query, its key or its value."""
 
     writers: tuple[Writer, ...]
-    vectors: Float[ndarray, "writers d_head"]  # what each of the writers has of it; they sum to it
+    vectors: Float[ndarray, "writers d_head"]  # the share of each writer; they sum to the query, key or value
     directions: dict[str, Rows]  # place -> the way from there to the query or key, [d_head, d_model]
     size: float  # of all products that were summed: what rounding is measured by
 
 
 _Known = dict[str, tuple[Float[ndarray, "parts n d_model"], Row]]
-"""What the sublayers have written into all rows, by their places: computed once for all ways that pass there."""
-_MOST_ROWS = 256  # whose parts are kept
+"""The outputs of the sublayers in all rows, by place, computed once for all backward passes through them."""
+_MOST_ROWS = 256  # texts with more rows are not kept in `_Known`
 
 
 class _Ways(Backward):
@@ -255,11 +255,11 @@ class _Ways(Backward):
 
 
 def _written(checkpoint: AnyCheckpoint, o: Operands, side: Side | Literal["value"], row: int, known: _Known) -> Written:
-    """What every writer of a row has of a query, key or value: the ways back from its numbers, and what they meet."""
+    """The share of every writer of a row in its query, key or value, by a backward pass from each of its numbers."""
     letter = side[0].upper()
     weight, bias = o.head_columns(letter)  # [d_model, d_head]
     onwards, constant = np.eye(weight.shape[1]), np.zeros(weight.shape[1])
-    if side != "value":  # which is not turned
+    if side != "value":  # RoPE does not rotate values
         norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
         projected = o.q_projected if side == "query" else o.k_projected[row]
         onwards, constant = _onwards(o, norm, projected, row)

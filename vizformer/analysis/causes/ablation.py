@@ -56,7 +56,7 @@ class Part:
 
 
 Means = Mapping[Part, Tensor]
-"""What parts put out on average: of a head z [d_head], of a sublayer what it adds to the stream [d_model]."""
+"""The mean outputs of parts: z of a head [d_head], or what a sublayer adds to the residual stream [d_model]."""
 
 
 @dataclass(frozen=True)

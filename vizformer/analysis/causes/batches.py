@@ -28,7 +28,7 @@ MOST_TOKENS = 2048  # of a batch, both stacks counted: what one forward may hold
 MOST_LOGITS = 2**26  # numbers that come out of one forward: 256 MiB in float32
 MOST_BESIDE = 16  # items whose patches are at positions of their own: the batch begins at the first of these
 Heard = Callable[[int, int], None]
-"""Is told after each batch how many runs are done, and how many there are; what it raises ends the work."""
+"""A callback that gets the runs done and their total after each batch; an exception that it raises ends the work."""
 
 
 class Start(NamedTuple):

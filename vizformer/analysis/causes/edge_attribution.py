@@ -49,7 +49,7 @@ from vizformer.model import Trace
 
 STEPS, MOST_STEPS = 5, 320  # of the integral: with how many it begins, and how often they are doubled
 SUM_WITHIN = 0.02
-"""How far from 1 the edges out of the embedding of a prompt may sum, so that their integral counts as done."""
+"""The largest allowed |sum - 1| of a prompt's edges out of the embedding, for the integral to count as converged."""
 DRAWN_TRIES = 20  # until a drawn circuit has exactly as many edges as it should
 MOST_NUMBERS = 2**26  # of all that is written in a batch of runs: 256 MiB in float32
 

@@ -53,7 +53,7 @@ class Node(NamedTuple):
     # "token" is the row of a token before any head has written into it
     part: Literal["token", "head", "feedforward", "answer"]
     place: str  # the site of a head, "decoder.2.feedforward", of a token its stack, of the answer "logit"
-    row: int  # of its stack
+    row: int  # position in the stack
     head: int | None = None  # of a head
 
 

@@ -26,7 +26,7 @@ LOOKED, LOOK = 2, 0.25  # heads whose look is followed, and the share of the sco
 CHAIN, MOSTLY = 3, 0.5  # edges of a look, and the share of it that each of them has
 LONGEST = 64  # tokens: to follow a look asks for a way back from each
 Ways = Float[ndarray, "..."]
-"""A direction, or one for each number of a vector, as columns; or what goes along them."""
+"""A direction [d], or one for each component of a vector, as columns; or a portion of a vector along them."""
 FEW = 16  # tokens of a head that are told apart; the others are summed
 
 

@@ -29,8 +29,8 @@ ALPHA, DRAWS, LEVEL = 0.05, 10_000, 0.95
 
 @dataclass(frozen=True)
 class HeadRoles:
-    kinds: tuple[str, ...]  # of prompts
-    heads: tuple[Part, ...]  # of the model
+    kinds: tuple[str, ...]  # the kinds of prompts
+    heads: tuple[Part, ...]  # the heads of the model
     # how much of the lead of the right answer is lost without a head, as a part of it
     shares: Float[ndarray, "kinds heads"]
     # low, high: the ends of the bootstrap interval of each share

@@ -28,7 +28,7 @@ from vizformer.model.mixing import mix
 from vizformer.model.trace import Trace
 
 Incoming = Callable[[slice, list[Tensor], Tensor], Tensor]
-"""What some readers read [b, readers, n, d_model], of their numbers, what was written [b, n, d_model] each, and biases."""
+"""Computes readers' inputs [b, readers, n, d_model] from their slice, the writers' outputs [b, n, d_model] and biases."""
 
 
 @dataclass(frozen=True)

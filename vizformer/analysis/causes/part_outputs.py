@@ -41,7 +41,7 @@ class Listener(Edit):
 
 
 Outputs = Mapping[Part, Tensor]
-"""What parts put out: of a head z [n, d_head], of a sublayer what it adds to the stream [n, d_model]."""
+"""The outputs of parts: z of a head [n, d_head], or what a sublayer adds to the residual stream [n, d_model]."""
 
 
 @torch.inference_mode()

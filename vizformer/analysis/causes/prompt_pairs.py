@@ -179,4 +179,4 @@ EXAMPLES = (
     PromptExample("zh-en", "他是医生。", "他是老师。", "He is a"),
     PromptExample("zh-en", "今天很热。", "今天很冷。", "It's very"),
 )
-"""Chosen by measuring: in each the model's most probable token is another one (`tests/analysis/test_patching.py`)."""
+"""Pairs for which the model predicts different tokens, as a test checks (`tests/analysis/test_patching.py`)."""

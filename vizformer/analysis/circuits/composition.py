@@ -37,7 +37,7 @@ WAYS: tuple[Way, ...] = get_args(Way)
 LEVEL = 0.01  # in how many models without any composition a pair may be said to compose by chance
 FALSE = 0.05  # how many of the pairs that are said to compose may be false, by the pairs that cannot compose
 LOOKED_AT = 3.0
-"""Deviations above the mean from which on it is asked how often chance does that.
+"""The z-score from which on the p-value under chance is computed.
 
 The bound is nowhere below exp(-z^2 / 2) for z deviations, that of a Gaussian number: below 3 it is above 0.011, which no
 pair passes.

@@ -47,8 +47,7 @@ class TokenPair(NamedTuple):
 def eigenvalues(checkpoint: AnyCheckpoint, layer: int, head: int) -> Complex[ndarray, " d_head"]:
     """The eigenvalues of the OV circuit W_E W_V W_O W_U, largest first, without those that its rank d_head makes 0.
 
-    They are computed as the eigenvalues of the small matrix W_O W_U W_E W_V [d_head, d_head].  Positive ones mean that
-    tokens raise their own logits; a circle around 0 means that they raise those of other tokens.
+    They are those of W_O W_U W_E W_V [d_head, d_head].  Positive ones raise a token's own logit, a circle those of others.
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     return _eigenvalues(own, _through(checkpoint))

@@ -21,7 +21,7 @@ _PER_HEAD = (
     *(f"tokens/{name}" for name in ("key", "query", *TOKEN_COUNTS)),
     *("nearest", "sign", "picks", "largest"),
 )
-"""What is said of every head: fields of a `KindReport`, or of its tables."""
+"""The arrays with a value for every head: fields of a `KindReport`, or of its tables."""
 
 
 def _arrays_of(found: KindReport) -> dict[str, Any]:

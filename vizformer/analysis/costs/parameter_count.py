@@ -98,7 +98,7 @@ def parts(model: Transformer) -> dict[str, int]:
 
 
 Use = Literal["encoder", "decoder", "logits"]
-"""The rows that the encoder reads, those that the decoder reads, and what the logits are computed with."""
+"""The uses of an embedding table: the encoder's input, the decoder's input, and the unembedding (logits)."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Written:
 
 
 Score = Callable[[tuple[int, ...], bool], Written]
-"""What is thought of a text, by its tokens, and whether it has come to its end."""
+"""Scores a text by its token ids and by whether it has ended."""
 
 
 def written(

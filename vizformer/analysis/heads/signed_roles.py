@@ -39,7 +39,7 @@ SignedRoleName = Literal["copying", "suppressing", "anti-copying"]
 LEAST = 0.1  # the mean effect, in nats of logit, from which on a head has a role
 MOST_ROWS = 24  # of all texts, evenly: each is a way back through the model
 EXPECTED = 10
-_MOST = 2 / 3  # of the rows, or of the effect
+_MOST = 2 / 3  # the share of the rows, or of the summed effect, that a role needs
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from vizformer.model.mixing import weights_of
 from vizformer.model.records import AttentionRecord
 
 AT_ONCE = 1 << 16
-"""Numbers up to which several pools of queries are computed together: those of a short text in one pass."""
+"""The number of cells up to which several pools of queries are computed together, a short text in one pass."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from vizformer.analysis.heads.maps import HeadMaps
 Tendency = Literal["previous", "own", "next", "first", "last"]
 TENDENCIES: tuple[Tendency, ...] = ("previous", "own", "next", "first", "last")
 CLEAR = 0.5
-"""A head "mostly" does what gets at least half of its attention, and at least 1.5 times what chance would give."""
+"""The share for a tendency: at least half of the attention, and at least 1.5 times what chance would give."""
 ABOVE_CHANCE = 1.5
 
 

@@ -20,7 +20,7 @@ from vizformer.text import Token
 
 Stack = Literal["encoder", "decoder"]
 RunMask = Literal["own", "causal", "window", "open"]
-"""Which mask all layers run with: the model's own, a causal one, its own and a window, or none at all."""
+"""The mask of all layers in a run: the model's own, a causal one, its own with a window, or none."""
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ WAYS: tuple[tuple[How, float | None], ...] = (
     ("fill", None),
     ("fill", -np.inf),
 )
-"""How code in use blocks a cell, with which number; None for the smallest finite one of the precision."""
+"""The ways in which published code blocks a cell, and the number it uses; None: the precision's smallest finite one."""
 
 
 def in_every_precision(row: Float[ndarray, " n_k"], blocked: Bool[ndarray, " n_k"]) -> tuple[Outcome, ...]:

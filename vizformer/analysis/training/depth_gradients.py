@@ -28,7 +28,7 @@ from vizformer.model.initialisation import initialise
 from vizformer.options.norms import NormOrder
 
 Arrangement = Literal["post", "pre", "norm_only", "bare"]
-"""norm(x + f(x)); x + f(norm(x)); norm(f(x)), without the sum; f(x), without sum and norm."""
+"""The arrangements: norm(x + f(x)); x + f(norm(x)); norm(f(x)), without the sum; f(x), without sum and norm."""
 ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 DEPTHS = (1, 2, 4, 8, 16, 24)
 WIDTH, ROWS = 64, 12  # d_model, tokens

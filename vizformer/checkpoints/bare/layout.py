@@ -42,7 +42,7 @@ class Plan:
 class Layout:
     """A recognised layout: its questions, and the plan that maps its tensors once they are answered."""
 
-    name: str  # of the code that gives tensors such names
+    name: str  # name of the code that writes such tensor names
     questions: tuple[Question, ...]
     plan: Callable[[Mapping[str, Value]], Plan]
     # tensors that are to be read in another shape (a table of positions with a batch dimension)
@@ -50,7 +50,7 @@ class Layout:
     reads_only_ids: bool = False  # whether a tokenizer would mean nothing, as there is no table of embeddings
     # fields beside the weights -> values under which the model computes what none does here
     refuses: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    said_by: Message | None = None  # what the shapes follow from, where that is not the layout
+    said_by: Message | None = None  # the source of the shapes, where it is not the layout
     # what the tensors do say, by the name of the question that others have to answer
     known: Mapping[str, Value] = field(default_factory=dict)
 

@@ -29,7 +29,7 @@ from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 
 CONFIG = "config.json"
-MAPPED = ".mapping.toml"  # of before: after the name of a file of weights
+MAPPED = ".mapping.toml"  # an old format: this suffix after the name of a file of weights
 Recognise = Callable[[Weights], Layout | None]
 
 

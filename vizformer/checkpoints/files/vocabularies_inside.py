@@ -18,7 +18,7 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _DEEPEST, _WIDEST = 3, 256
-_FIRST = ("stoi", "2i", "to_i", "toi")  # of two that say the same
+_FIRST = ("stoi", "2i", "to_i", "toi")  # preferred where two names hold the same vocabulary
 
 
 @dataclass(frozen=True)

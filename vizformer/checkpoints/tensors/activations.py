@@ -14,4 +14,4 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-THEIRS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}  # of several names the first
+THEIRS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}  # the first of several names

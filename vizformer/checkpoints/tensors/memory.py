@@ -119,7 +119,7 @@ class Need:
 
     weights: int  # but for those that stay mapped to the file: its own pages, which the system gives back when it must
     forward: int
-    tokens: int  # of the text that this is reckoned with
+    tokens: int  # the length of the text that the estimate assumes
 
     @property
     def total(self) -> int:

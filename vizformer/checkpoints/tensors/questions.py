@@ -21,7 +21,7 @@ from vizformer.options.feedforward import Activation
 Value = bool | int | float | str
 Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found beside the weights
 Taken = Literal["given", "beside", "usual"]
-"""Whose an answer is: of whoever opens the weights, of what lies beside them, of nobody."""
+"""The source of an answer: the caller of `load`, a file beside the weights, or the default."""
 OTHERWISE = "otherwise"  # the answer of who has none of the others: it is refused
 
 

@@ -16,7 +16,7 @@ FONTS = (
     "'Noto Sans CJK SC', 'Source Han Sans SC', 'PingFang SC', 'Microsoft YaHei', "
     "'Noto Color Emoji', 'Apple Color Emoji', 'Segoe UI Emoji', sans-serif"
 )
-"""Named one after the other: what draws the file takes each letter from the first font that has it."""
+"""Font families in order of preference; a renderer takes each letter from the first font that has it."""
 
 SIZE = 12  # px of letters
 LETTERS = "#222222"

@@ -35,7 +35,7 @@ def count_bytes(*values: object) -> int:
 
 
 def _stored(tensor: Any, seen: set[int]) -> int:
-    """What the numbers of a tensor take: nothing on another device, or where another tensor has counted them."""
+    """The bytes of a tensor's storage; 0 on another device, or where another tensor has counted the storage already."""
     if tensor.device.type != "cpu":
         return 0
     storage = tensor.untyped_storage()

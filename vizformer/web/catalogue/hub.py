@@ -86,7 +86,7 @@ def locate(model: ModelRef) -> Path | None:
 
 
 def title(model: ModelRef) -> str:
-    """What a model is called in lists: as on its hub."""
+    """The name of a model in lists: that on its hub."""
     return model.id
 
 

@@ -79,7 +79,7 @@ def locate(model: ModelRef) -> Path | None:
 
 
 def title(model: ModelRef) -> str:
-    """What a model is called in lists: as its folder or file, for those who may open it."""
+    """The name of a model in lists: that of its folder or file, for those who may open it."""
     path = _known(model.name)
     name = re.sub("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "�", path.name) if path is not None else ""
     return (name if len(name) <= 60 else f"{name[:59]}…") or f"path · {model.name[:4]}"

@@ -27,7 +27,7 @@ MUCH = 4e9  # or take so many multiplications: a tenth of a second of one core
 
 
 def others_that_run() -> int:
-    """How many threads of this machine want a core now beside the one that asks; 0 where its system does not say."""
+    """The number of other runnable threads on this machine; 0 where the system does not tell."""
     try:
         return int(LOADAVG.read_text().split()[3].partition("/")[0]) - 1
     except (OSError, ValueError, IndexError):

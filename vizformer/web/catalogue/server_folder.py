@@ -44,7 +44,7 @@ def root() -> Path | None:
 
 
 def listed() -> tuple[ModelRef, ...]:
-    """All models there, whether they open or not."""
+    """All models in the server's folder, whether they open or not."""
     try:
         names = sorted(os.listdir(root() or ""))
     except OSError:
@@ -67,7 +67,7 @@ def locate(model: ModelRef) -> Path | None:
 
 
 def title(model: ModelRef) -> str:
-    """What a model is called in lists: as its folder or file."""
+    """The name of a model in lists: that of its folder or file."""
     return model.name
 
 

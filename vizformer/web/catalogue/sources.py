@@ -32,7 +32,7 @@ class Source(Protocol):
         """The folder or file of a model, if it is there and this session may open it.  Asks no network."""
 
     def title(self, model: ModelRef) -> str:
-        """What a model is called in lists."""
+        """The name of a model in lists."""
 
     def absent(self, model: ModelRef) -> CheckpointError:
         """Why there is no such model, and the way out."""
@@ -82,7 +82,7 @@ def is_there(model: ModelRef) -> bool:
 
 
 def title(model: ModelRef) -> str:
-    """What a model is called in lists: as its folder, its file or on its hub."""
+    """The name of a model in lists: that of its folder, its file or on its hub."""
     return SOURCES[model.source].title(model)
 
 

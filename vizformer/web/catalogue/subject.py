@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """What the model is called in lists."""
+        """The name of the model in lists."""
         return sources.title(self.model)
 
     @property

@@ -30,7 +30,7 @@ def locate(model: ModelRef) -> Path | None:
 
 
 def title(model: ModelRef) -> str:
-    """What a model is called in lists: its task, the end of its name, and the step."""
+    """The name of a model in lists: its task, the end of its name, and the step."""
     title = trainings.title(model.name)
     return title if not model.revision else _("{title}, step {step}", title=title, step=model.revision)
 

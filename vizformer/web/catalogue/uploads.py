@@ -104,7 +104,7 @@ def locate(model: ModelRef) -> Path | None:
 
 
 def title(model: ModelRef) -> str:
-    """What an upload is called in lists: as it was put up, and the start of its name, since many are called model."""
+    """The name of an upload in lists: its file name and the start of its hash, since many are called model."""
     found, start = _mine().get(model.name), model.name[:4]
     return f"{found.title} · {start}" if found is not None else f"upload · {start}"
 

@@ -218,7 +218,7 @@ class Rooms:
             self._following.pop(session, None)
 
     def followers(self, code: str) -> int:
-        """How many browsers follow a room."""
+        """The number of browsers that follow a room."""
         self.look(code)
         return self._count(code)
 

@@ -52,7 +52,7 @@ class Waiting:
         return [Route(path, self.answer), Route(f"{path}/followers", self.followers)]
 
     async def followers(self, request: "Request") -> JSONResponse:
-        """How many follow, for the teacher's page."""
+        """The number of followers, for the teacher's page."""
         code = tidy(request.path_params["code"])
         try:
             count = await asyncio.to_thread(self._rooms.followers, code)

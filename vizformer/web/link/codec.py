@@ -22,7 +22,7 @@ class UnusableError(ValueError):
 
 
 class Codec(Protocol[Value]):
-    """How a value is written into a link."""
+    """Writes a value into a link, and reads it again."""
 
     def read(self, text: str, /) -> Value:
         """The value of a text.

@@ -36,7 +36,7 @@ class Item:
 
     @property
     def about(self) -> tuple[str, str]:
-        """Which number it sets: of two items about the same one the later counts."""
+        """The number that the item sets; of two items for one number the later one counts."""
         return self.name, self.kind
 
     def __str__(self) -> str:

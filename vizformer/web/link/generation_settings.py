@@ -46,7 +46,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What someone has set; greedy uses `new` and `penalty`, a beam `new`, `width` and `alpha`, sampling the rest."""
+    """The settings of generation; greedy uses `new` and `penalty`, a beam `new`, `width` and `alpha`, sampling the rest."""
 
     strategy: Strategy = "greedy"
     new: int = 60

@@ -29,7 +29,7 @@ def write(cells: Collection[tuple[int, int]]) -> str:
 
 
 def read(text: str) -> Cells:
-    """What `write` wrote, in order; cells beyond `SIDE` are left out."""
+    """Reads the cells that `write` wrote, in order; cells beyond `SIDE` are left out."""
     if len(text) > _PIECE * _PIECES or not _CELLS.fullmatch(text):
         raise UnusableError(N_("it must be the painted cells of a mask"))
     found = []

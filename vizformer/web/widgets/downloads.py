@@ -170,7 +170,7 @@ def _button(
 
 
 def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
-    """What makes a file, later and outside of any run."""
+    """A function that makes the file later, outside of any run of a page."""
     about = getattr(picture.caption, "about", {"place": picture.caption})
 
     @held(SPEAKING, language())

@@ -267,7 +267,7 @@ def mask(view: MaskView, told: str) -> list[Picture]:
 
 
 def trace(subject: Subject) -> Callable[[], bytes]:
-    """What makes a file of the whole trace."""
+    """A function that writes the whole trace to a file's bytes."""
     about = {"model": str(subject.model), "text": subject.text, "target": subject.target, "edits": subject.edited}
 
     def make() -> bytes:

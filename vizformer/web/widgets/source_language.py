@@ -47,9 +47,9 @@ MEANINGS: Mapping[str, str] = {
     "今天天气很好。": "The weather is fine today.",
     "这家店的面包比那家的便宜。": "The bread of this shop is cheaper than that of the other one.",
 }
-"""What the Chinese sentences mean that pages propose."""
+"""The meanings of the Chinese sentences that pages propose."""
 WORDS: Mapping[str, str] = {"我": "I", "有": "have", "一": "one", "只": "measure word", "猫": "cat"}
-"""What the tokens of the first of them mean."""
+"""The meanings of the tokens of the first of these sentences."""
 GLOSSES: Mapping[str, str] = {
     "我": "I",
     "有": "have",

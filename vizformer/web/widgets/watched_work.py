@@ -104,7 +104,7 @@ def _begin(work: Cached[..., Any], call: tuple[Any, ...]) -> None:
 
 
 def _watch(work: Cached[..., Any], call: tuple[Any, ...], runs: int, key: str, said: Said) -> None:
-    """How far it is, and the way to end it; drawn again and again while it goes on."""
+    """Draws the progress of the work and the button that ends it, again and again while it runs."""
     try:
         going = WORK.look(work, call, reader())
     except Exception as error:  # (said here, it would be gone with the next look)

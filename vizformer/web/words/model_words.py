@@ -44,7 +44,7 @@ def headline(report: Report) -> str:
 
 
 def memory(needed: Need, device: str) -> str:
-    """What a model takes, and how much is free."""
+    """A sentence about the memory that a model needs, and how much is free."""
     said = _(
         "On {device}. Besides memory mapped from the file, the weights take {weights} of memory, and a text "
         "of {n} tokens {forward}.",

@@ -72,7 +72,7 @@ def question(subject: Subject, place: Place | None = None) -> lesson.Choice | No
 
 
 def _names(subject: Subject, found: BlockStream) -> list[str]:
-    """What the points of a layer are called, told apart where they repeat: a layer has several norms."""
+    """The names of the points of a layer, numbered where they repeat, as the names of norms do."""
     sign, names = "→" if subject.config.residual == "none" else "+", []
     for point in found.points:
         kind, __, what = point.name.partition(".")
@@ -84,7 +84,7 @@ def _names(subject: Subject, found: BlockStream) -> list[str]:
 
 
 def _stack_names(whole: StackStream) -> list[str]:
-    """What the points of a stack are called: "0.mid" is after layer 0's attention."""
+    """The names of the points of a stack: "0.mid" is after layer 0's attention."""
     said, names = dict(lab.texts("points", POINTS)), []
     for name in whole.names:
         layer, __, what = name.rpartition(".")

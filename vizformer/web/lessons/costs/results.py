@@ -32,7 +32,7 @@ OPTIONS = {
     **{"P_drop": "dropout", "dropout": "dropout", "positions": "positions", "steps": "steps"},
     **{"N": "layers", "n_encoder_layers": "layers"},
 }
-"""What the paper and the models call an option -> its name in the words."""
+"""The name of an option in the paper and in the models -> its name in the words."""
 SYMBOLS = {"eps": "ε", "n_heads": "h"}
 LINES: dict[str, Callable[[Recipe], str]] = {
     "dropout": lambda one: f"{one.dropout:g}",
@@ -42,7 +42,7 @@ LINES: dict[str, Callable[[Recipe], str]] = {
     "hours": lambda one: f"{one.hours:g}",
     "averaged": lambda one: str(one.averaged),
 }
-"""What a training is told by."""
+"""The properties that describe a training -> their texts."""
 
 
 @cached

@@ -29,7 +29,7 @@ forced_rows = of_run(teacher_forcing.forced_rows)
 
 @cached
 def own_answer(subject: Subject) -> AnswerCell | None:
-    """Where a row would read its own answer."""
+    """The cell in which a decoder row would read the very token that it has to predict."""
     return answer_cell(subject.trace, LARGEST)
 
 

@@ -24,7 +24,7 @@ def code(n: int, d_model: int) -> Float[np.ndarray, "n d_model"]:
 
 @cached
 def facts(d_model: int, k: int = 1) -> CodeFacts:
-    """What holds for all rows of the code."""
+    """The properties that hold for all rows of the sinusoidal code."""
     return code_facts(ROWS, d_model, k)
 
 

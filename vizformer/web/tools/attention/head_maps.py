@@ -60,7 +60,7 @@ def _begin(call: Call) -> None:
 
 
 def _watch(call: Call, layers: int) -> None:
-    """How far it is, and the way to end it; drawn again and again while it goes on."""
+    """Draws the progress of the work and the button that ends it, again and again while it runs."""
     going = WORK.look(head_pictures.together, call, watched_work.reader())
     if going is None:
         st.rerun()

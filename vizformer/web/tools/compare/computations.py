@@ -29,7 +29,7 @@ from vizformer.web.catalogue.subject import Subject
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found about what was handed in; of the numbers themselves no more than one picture."""
+    """The findings about submitted steps; of the numbers themselves they hold one picture at most."""
 
     subject: Subject
     tolerance: float

@@ -69,7 +69,7 @@ def role_texts(model: ModelRef, corpus: Corpus) -> tuple[Trace, ...]:
 
 @cached
 def role_over(model: ModelRef, corpus: Corpus, kind: Kind, place: tuple[int, int]) -> SignedRole | None:
-    """What a head does to the logits of what it looks at in these texts; None where nobody can say."""
+    """The role of a head towards the logits of the tokens that it attends to in these texts; None where undefined."""
     if kind != predicting(model) or not model_cache.predicts(model) or not (traces := role_texts(model, corpus)):
         return None
     return role_or_none(model_cache.checkpoint(model), traces, site_name(kind, place[0]), place[1])

@@ -69,7 +69,7 @@ def submit(model: ModelRef, corpus: Corpus, name: str) -> None:
 
 
 def status(name: str, was: head_reports.Phase) -> None:
-    """How far it is, and the way to end it; drawn again every second while it goes on."""
+    """Draws the progress of the measurement and the button that ends it, again every second while it runs."""
     now = head_reports.reports().look(name, watcher())
     if now is None or now.phase != was:
         st.rerun()
@@ -89,7 +89,7 @@ def watcher() -> str:
 
 
 def look(name: str) -> head_reports.State | None:
-    """How a report stands; whoever has stopped watching it does not keep it going by asking."""
+    """The state of a report; a reader who has stopped watching it does not keep it running by asking."""
     return head_reports.reports().look(name, None if has_left(name) else watcher())
 
 

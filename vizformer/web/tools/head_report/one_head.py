@@ -24,7 +24,7 @@ SHOWN = 64  # tokens of a text, around which a map is still read
 
 
 def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]) -> DeltaGenerator:
-    """What it does; the place for what it does to logits."""
+    """Says what the head does; returns the place for its effect on logits."""
     layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))

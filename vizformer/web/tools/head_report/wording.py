@@ -52,7 +52,7 @@ def number(measure: str, value: float) -> str:
 
 
 def sentence(report: KindReport, layer: int, head: int, texts: int) -> str:
-    """What a head does: the target that most of its rows have, or that there is none."""
+    """A sentence about a head: the target that gets most attention in most of its rows, or that there is none."""
     place = (layer, head)
     enough = _MANY * max(int(rows[place]) for rows in report.rows.values())
     known = [name for name in DOES if report.rows[name][place] > enough]

@@ -26,7 +26,7 @@ class Mean:
 
 
 Instead = Literal["zero"] | Mean
-"""What stands in the place of a part."""
+"""The value that replaces the output of a part: zero, or a kind of mean."""
 
 
 def parts(subject: Subject) -> tuple[Part, ...]:
@@ -40,13 +40,13 @@ def corpus_of(subject: Subject) -> str:
 
 @cached
 def unknown_share(model: Subject, texts: Corpus | None, count: int) -> float:
-    """Which share of the tokens of the other texts the model's vocabulary does not have."""
+    """The share of unknown tokens in the other texts."""
     return other_texts.unknown_share(model.checkpoint, _passages(model, texts)[:count])
 
 
 @cached
 def means(subject: Subject, texts: Corpus | None = None) -> Means:
-    """What every head and sublayer puts out on average, over some other texts that the model can read."""
+    """The mean outputs of every head and sublayer over other texts that the model can read."""
     return mean_outputs(subject.checkpoint, others(subject, texts))
 
 

@@ -50,7 +50,7 @@ def is_estimated(prompts: Prompts) -> bool:
 
 @dataclass(frozen=True)
 class Said:
-    """What a run says where the answers are compared."""
+    """The predictions of a run at the row where the answers are compared."""
 
     # answer, other: the logits of the two tokens
     answer: float
@@ -74,7 +74,7 @@ def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, S
 
 
 def _say(prompts: Prompts, logits: Tensor) -> Said:
-    """What a run of these logits says where the answers are compared."""
+    """The predictions in these logits at the row where the answers are compared."""
     row = logits[prompts.row]
     best = int(writable(prompts.clean.checkpoint, row).argmax())
     probability = float(row.double().softmax(-1)[best])

@@ -21,7 +21,7 @@ EXAMPLE = (
 
 @cached(refusals=lambda text: True)
 def read(text: str) -> PromptSet:
-    """What somebody has written or pasted."""
+    """Reads a set of prompts that somebody has written or pasted."""
     return read_prompt_set(text, OWN)
 
 
