@@ -171,7 +171,7 @@ class Turns:
             (self._next() or self._first(self._waiting)).called.notify()
 
     def _names(self) -> Callable[[Visitor], str]:
-        """What visitors count as: all of an address without a cookie as one, while one with a cookie waits there."""
+        """Names visitors for counting: all of an address without a cookie are one, while one with a cookie waits there."""
         known = {turn.who.address for turn in self._waiting if not turn.who.anonymous}
         return lambda who: _together(who) if who.address in known else who.name
 

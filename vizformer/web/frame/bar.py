@@ -81,7 +81,7 @@ def head(entry: Entry) -> None:
 
 
 def heading(said: str) -> None:
-    """What stands over the first page, which depends on what its model does."""
+    """Writes the heading of the first page, which depends on what its model does."""
     (_HEADING.get() or st.empty()).title(said, anchor=False, width="content")
 
 
@@ -103,7 +103,7 @@ def _way(entry: Entry, other: Entry) -> str:
 
 
 def _fold() -> None:
-    """What stands on a phone in the place of all the rest: the sentence, and the sign that unfolds it."""
+    """Draws the folded bar on a phone: the sentence, and the button that unfolds the rest."""
     text = state.view().text.strip()
     if state.arrives(_OPEN) or st.session_state.get(_READ, text) != text:  # what was typed is to be seen
         st.session_state[_OPEN] = False

@@ -186,7 +186,7 @@ _indexes: dict[tuple[str, str | None, bool, bool], tuple[str, bytes, str]] = {}
 
 
 def index(language: str, entry: Entry | None, *, has_picture: bool, packed: bool) -> tuple[bytes, str]:
-    """What an address begins with, and its stamp: for a reader of this language, of this page (None: one without a bar)."""
+    """The HTML of an address and its stamp, for a language and a page (None: a page without the bar)."""
     picture = first_picture.picture(language) if has_picture else ""
     key = (language, None if entry is None else entry.url, has_picture, packed)
     if key not in _indexes or _indexes[key][0] != picture:  # which may have been made anew

@@ -47,7 +47,7 @@ def button() -> None:
 
 
 def head() -> None:
-    """What stands beside the title while it is presented: the notes, and the way out."""
+    """Draws the buttons beside the title of a presentation: the notes, and the way out."""
     st.html(f"<style>{asset('present.css').read_text(encoding='utf-8')}</style>")
     inline_scripts.run("present.js")
     if not is_notes():

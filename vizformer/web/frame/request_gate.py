@@ -77,7 +77,7 @@ def _is_address(name: str) -> bool:
 
 @cache
 def _machine() -> set[str]:
-    """What this machine calls itself, and is called on its own network (without asking any name server)."""
+    """The host name of this machine, and its name on the local network (no name server is asked)."""
     name = _plain(socket.gethostname())
     return {name, f"{name.partition('.')[0]}.local"} - {""}
 

@@ -60,7 +60,7 @@ def _choose() -> None:
 
 @cache
 def index(code: str) -> dict[str, Goal]:
-    """What can be found, by its names: that in the language `code`, then the others."""
+    """The goals of the search by their names, those in the language `code` first."""
     codes = sorted(LANGUAGES, key=lambda one: one != code)
     found: dict[str, Goal] = {}
     for entry in PAGES.values():

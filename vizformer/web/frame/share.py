@@ -51,7 +51,7 @@ def qr(link: str) -> str | None:
 
 
 def left_out(link: str) -> Iterator[str]:
-    """What a link does not carry, where that matters for what is on the screen."""
+    """Sentences about what a link leaves out, where it matters for what is on the screen."""
     view, host = state.view(), urlsplit(link).hostname or ""
     if listening.is_loopback(host):
         yield _(

@@ -19,7 +19,7 @@ _SAID = re.compile(
 
 @dataclass(frozen=True)
 class LineSettings:
-    """What is drawn; None, or `let_go` for the lines of no token, as in the text."""
+    """The settings of the line view; None stands for what the text leaves out, `let_go` for no highlighted token."""
 
     heads: tuple[int, ...] | None = None
     threshold: float | None = None

@@ -79,7 +79,7 @@ class _Memory:
 
 
 class _Run(threading.local):
-    """What this thread found last: a page asks for its view hundreds of times in a run."""
+    """The memory that this thread found last, kept since a page asks for its view hundreds of times in a run."""
 
     context: object = None
     memory: _Memory | None = None
@@ -238,7 +238,7 @@ def suggest(**values: object) -> bool:
 
 
 def keep_suggested() -> None:
-    """What a page has suggested counts as the reader's choice from now on: for ways to other pages."""
+    """Makes the suggestions of a page count as the reader's choice from now on, for links to other pages."""
     memory = _memory()
     memory.said, memory.suggested = memory.said | memory.suggested.keys(), {}
     push()
@@ -419,7 +419,7 @@ def _write(view: View, said: Collection[str] = ()) -> dict[str, str]:
 
 
 def _said(parameters: Mapping[str, str], view: View) -> set[str]:
-    """What an address names, and the view took over, of what a page may suggest."""
+    """The fields that a page may suggest, and that the address gives and the view has taken over."""
     return {name for name in SUGGESTED if parameters.get(link_name(_FIELDS[name])) == str(getattr(view, name))}
 
 

@@ -59,7 +59,7 @@ def box(
     labelled: bool = True,
     width: int | Literal["stretch"] = 280,
 ) -> Setting:
-    """Which of many values, in a box that opens; `usual`, or the first one, where the link says none."""
+    """Draws a select box for a setting of the link; its default is `usual`, or the first value."""
     options = list(names)
     usual = options[0] if usual is None else usual
     st.selectbox(

@@ -212,7 +212,7 @@ def caption(*said: str, model: bool = True, sentence: bool = True) -> Caption:
 
 
 def colours_said(colours: str) -> tuple[str, ...]:
-    """What a caption says of the colours of a map: nothing where they end at 1."""
+    """The part of a caption about the colours of a map; empty where the scale ends at 1."""
     return (_("colours up to the largest of this map"),) if colours == "own" else ()
 
 

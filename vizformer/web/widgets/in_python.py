@@ -22,7 +22,7 @@ def show(lines: Sequence[str]) -> None:
 
 
 def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:
-    """What opens a model: by its name where it has one everywhere, else from a folder that the reader fills in."""
+    """The Python expression that opens a model: by its public name, or from a path that the reader fills in."""
     if model_cache.is_code(model):
         return f"vf.wrap(*{named_code.code(model).function}(), name={model.name!r})"
     name = model.id if model.source in ("bundled", "hub") else path

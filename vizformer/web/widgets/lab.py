@@ -138,7 +138,7 @@ class Laboratory:
     # --- controls, which stand in the link under "lesson.name" ---
 
     def setting(self, name: str, default: Any, options: Collection[Any] | None = None) -> dict[str, Any]:
-        """What ties another widget to the setting `name`."""
+        """The arguments that bind another widget to the setting `name`."""
         return lesson.setting(f"{self.lesson}.{name}", default, options)
 
     def buttons(

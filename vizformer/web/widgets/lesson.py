@@ -172,7 +172,7 @@ def _choose(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -
 
 
 def held() -> dict[str, str]:
-    """What a change of the view must say along with it, so that its link opens the part that is on the screen."""
+    """The fields to add to a change of the view, so that its link opens the part that is on the screen."""
     shown = "" if state.view().part else st.session_state.get(_UNNAMED, "")
     return {"part": shown} if shown else {}
 
@@ -294,7 +294,7 @@ def _course() -> None:
 
 
 def setting(name: str, default: Setting, options: Collection[Setting] | None = None) -> dict[str, Any]:
-    """What ties a keyed widget to the setting "lesson.setting" of the link, which takes only `options`."""
+    """The arguments that bind a keyed widget to the setting "lesson.setting" of the link, which takes only `options`."""
     key, chosen = state.widget(f"setting.{name}"), value(name, default, options)
     # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
     # the reader moved it: assigned again, then, though the key seems to have the value.

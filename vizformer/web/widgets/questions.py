@@ -224,7 +224,7 @@ def is_answered(lesson: str, name: str, about: str = "") -> bool:
 
 
 def line_number(index: int) -> str:
-    """What a line of a program is called."""
+    """The label of a line of a program."""
     return _("line {n}", n=index + 1)
 
 

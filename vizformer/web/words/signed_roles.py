@@ -10,7 +10,7 @@ from vizformer.web.words.i18n import _
 
 
 def role_or_none(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head: int) -> SignedRole | None:
-    """What the head does in these traces; None of another attention, or where no row looks at a token."""
+    """The signed role of a head in these traces; None where it is not defined."""
     try:
         return signed_role(checkpoint, traces, site, head)
     except TraceError:

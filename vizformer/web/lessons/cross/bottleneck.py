@@ -132,7 +132,7 @@ def question(subject: Subject) -> lesson.Choice:
 
 
 def _name(symbol: int, symbols: tuple[int, ...], texts: list[str]) -> str:
-    """What a symbol stands for: the token that it was given to; none where it was given to none."""
+    """The token that a symbol was given to; "none" where it was given to no token."""
     return texts[symbols.index(symbol)] if symbol in symbols else lab.text("none")
 
 

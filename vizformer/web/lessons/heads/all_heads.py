@@ -124,7 +124,7 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | 
 
 
 def _experts(found: HeadStatistics) -> None:
-    """Which head of all layers is the expert of this sentence, for everything that some head clearly does."""
+    """Draws the head with the largest share for every tendency that some head clearly has in this sentence."""
     deeds, rows = lab.texts("deed", DEEDS), []
     for deed, (layer, head) in found.experts().items():
         share = float(found.shares[deed][layer, head])
@@ -185,7 +185,7 @@ def _importance(subject: Subject) -> None:
 
 @cached
 def roles() -> HeadRoles | None:
-    """What was measured; None where it was measured with other weights."""
+    """The bundled measurement of the heads' roles; None where it was measured with other weights."""
     said = json.loads(asset("lessons", "heads", "roles.json").read_text(encoding="utf-8"))
     if said["weights"] != digest(asset("models", MODEL)):
         return None

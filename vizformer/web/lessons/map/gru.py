@@ -152,7 +152,7 @@ def _band(sentences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _count() -> None:
-    """How often either network feels more in the ten sentences, near the last token and far from it."""
+    """Draws how often each network has the larger gradient in the ten sentences, near the last token and far from it."""
     recurrent, attending = ten_sentences().values()
     more = [other > own for own, other in zip(recurrent, attending, strict=True)]
     near, far = (np.concatenate([one[part] for one in more]) for part in (NEAR, FAR))

@@ -103,7 +103,7 @@ def notes(lab: Laboratory, subject: Subject, attention: Kind, masked: Masked, *,
 
 
 def _own_mask(lab: Laboratory, subject: Subject, attention: Kind) -> str:
-    """What a model with sliding windows masks in a layer; empty for other models."""
+    """A sentence about the sliding window of a layer; empty for models without one."""
     layer, window, have = state.view().layer, subject.config.sliding_window, subject.config.windowed_layers
     n = len(tokens(subject, attention)[0])
     if window is None or attention == "cross" or (attention == "encoder" and layer not in have):

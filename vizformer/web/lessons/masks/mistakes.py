@@ -43,7 +43,7 @@ def blind_output(subject: Subject, layer: int, head: int, row: int) -> float:
 
 @cached
 def precisions(subject: Subject, layer: int, head: int, row: int) -> tuple[Outcome, ...]:
-    """What big negative numbers do to a row of scores, for every precision and way."""
+    """The results of large negative numbers in a row of scores, for every precision and way of masking."""
     masked = causal_head(subject, layer, head)
     return mistakes.in_every_precision(masked.scores[row], masked.blocked[row])
 

@@ -31,7 +31,7 @@ def two_tokens(subject: Subject) -> tuple[str, str]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """What is read under each key after both tokens; below it the second token, line by line."""
+    """Draws the value read with each key after both tokens, and below it the update by the second token."""
     with controls():
         angle = lab.slider("angle", 0, 180, 30, 15)
         beta = lab.slider("beta", 0.0, 1.0, 1.0, 0.1)

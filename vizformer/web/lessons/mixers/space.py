@@ -69,7 +69,7 @@ def nothing(subject: Subject) -> lesson.Number:
 
 
 def _parts(found: TwoSteps, tokens: tuple[str, str]) -> None:
-    """What the map is made of, and the state after each token."""
+    """Draws the factors of the map, and the state after each token."""
     parts = {"left": found.left, "scores": found.scores, "first": found.states[0], "second": found.states[1]}
     first, second = tokens
     in_a_row({lab.text(f"line.{name}", first=first, second=second): value for name, value in parts.items()})

@@ -91,7 +91,7 @@ def question(subject: Subject) -> lesson.Choice:
 
 
 def _promises(d: int) -> None:
-    """What is said of the code, each with the number measured on its first rows."""
+    """Draws the claims about the sinusoidal code, each with the number measured on its first rows."""
     found = facts(d)
     st.markdown(lab.text("checked", n=ROWS, d=d))
     norms = {"norm": f"{(d / 2) ** 0.5:.4f}", "low": f"{found.norms[0]:.4f}", "high": f"{found.norms[1]:.4f}"}

@@ -90,7 +90,7 @@ def _alike(text: str) -> str:
 
 
 def _titles() -> dict[Positions, str]:
-    """What the schemes are called where they stand alone: "none" could mean none of them."""
+    """The names of the schemes in titles, where "none" alone could mean none of the schemes."""
     return {**lab.texts("scheme", SCHEMES), "none": lab.text("without")}
 
 

@@ -185,7 +185,7 @@ def _rope(vocab_size: int, ids: Ids, head: int, pair: int, at: tuple[int, int], 
 
 
 def _picture(scheme: Positions) -> None:
-    """What the scheme consists of: its rows, or its numbers by distance."""
+    """Draws the numbers of a positional scheme: its rows, or its values by distance."""
     if scheme == "none":
         return
     if scheme in ("sinusoidal", "learned"):

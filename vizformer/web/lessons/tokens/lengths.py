@@ -34,7 +34,7 @@ def norms(model: ModelRef, ids: tuple[int, ...]) -> Norms:
 
 @cached
 def written(model: ModelRef, text: str, scaled: bool) -> str:
-    """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
+    """The first tokens that the model generates for the text with or without the factor sqrt(d_model)."""
     return embeddings.with_scale(model_cache.checkpoint(model), scaled).generate(text, max_new=TRIED).text
 
 
@@ -107,7 +107,7 @@ def _compared(found: Norms, scaled: bool) -> dict[str, str]:
 
 
 def _formula(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> None:
-    """What enters the first layer, as this model computes it with the factor as it is switched."""
+    """Draws the formula of the first layer's input x_0, with or without the factor sqrt(d_model)."""
     root = math.sqrt(config.d_model)
     waves, added = config.positions == "sinusoidal", config.positions in ("sinusoidal", "learned")
     symbols = (

@@ -105,7 +105,7 @@ def choose(lab: Laboratory, subject: Subject) -> Place:
 
 
 def hidden_now(subject: Subject) -> int | None:
-    """What is hidden: of an encoder what was chosen, at first the token in the middle; of a decoder nothing."""
+    """The hidden position of an encoder: the chosen one, by default the token in the middle; None for a decoder."""
     if subject.config.architecture != "encoder-only":
         return None
     ordinary = _ordinary(subject)

@@ -49,7 +49,7 @@ def _choose(subject: Subject, kind: Kind, why: str, left: DeltaGenerator, right:
 
 
 def names_together(over: str) -> dict[str, str]:
-    """What the map calls the heads of a layer together, and their small maps."""
+    """The labels of the map for all heads of a layer together, and for their small maps."""
     names = {
         "mean": (_("Layer {layer}, mean over its heads"), _("All layers (mean)")),
         "max": (_("Layer {layer}, largest weight of its heads"), _("All layers (largest weight)")),

@@ -91,7 +91,7 @@ def picture() -> None:
 
 @guarded()
 def line(subject: Subject) -> None:
-    """What was checked of a model from elsewhere, and how far it agrees with transformers on the text that it opened on."""
+    """Draws the checks of a model from elsewhere, and its agreement with transformers on the text that it opened on."""
     model = subject.model
     if model_cache.is_recorded(model):
         _recorded(model)

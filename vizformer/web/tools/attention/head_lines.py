@@ -126,7 +126,7 @@ def as_lines(heads: Heads) -> None:
 def drawn_lines(
     selection: lines.LineSelection, heads: tuple[int, ...] | None, query: int | None, part: Part
 ) -> LineSettings:
-    """What the link says of lines, beside layer, head and query."""
+    """The line settings for the link, besides layer, head and query."""
     pinned, before = selection.pinned, line_settings.read(state.view().lines)
     if pinned is None and before.key is not None and before.key not in part.keys:
         pinned = lines.Pin("key", before.key)  # it is kept, and not in sight

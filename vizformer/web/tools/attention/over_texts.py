@@ -63,7 +63,7 @@ class Look:
 
 @cached
 def look(model: ModelRef, kind: Kind) -> Look | Literal["unreadable", "large"]:
-    """What the heads do, or why it is not measured."""
+    """The habits of the heads over short texts, or why they are not measured."""
     loaded, language = model_cache.checkpoint(model), model_suggestions.language(model)
     texts = habits.short_texts(loaded, bundled_corpus(language).passages) if language else ()
     if not texts:

@@ -47,7 +47,7 @@ def predictions(subject: Subject, hidden: tuple[int, ...], position: int) -> tup
 
 @cached
 def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> Guess:
-    """How well the token that stands at `position` in the text is found."""
+    """The probability and the rank of the text's own token at the hidden `position`."""
     return analysis.guess(trace(subject, hidden), position, subject.tokens[position].id)
 
 

@@ -97,7 +97,7 @@ def sampling_settings(settings: Settings) -> None:
 
 
 def tied(name: str, settings: Settings) -> dict[str, Any]:
-    """What ties a widget to one of the settings, both ways."""
+    """The arguments that bind a widget to one of the settings in both directions."""
     key, value = f"generation.{name}", getattr(settings, name)
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value

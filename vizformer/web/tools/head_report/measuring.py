@@ -109,7 +109,7 @@ def come_back() -> None:
 
 
 def left(now: head_reports.State) -> None:
-    """What stands there for somebody who has stopped watching what others still wait for."""
+    """Draws the state of a report for a reader who has stopped watching it, while others still wait for it."""
     done, n = f"{now.done:,}", f"{now.texts:,}"
     show_info("Stopped for you. Others wait for the same report, so it goes on: {done} of {n} texts.", done=done, n=n)
     st.button(_("Watch again"), key="head_report.watch", on_click=come_back)

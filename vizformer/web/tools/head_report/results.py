@@ -88,7 +88,7 @@ def open_on_a_head(model: ModelRef, found: KindReport, measure: str) -> str:
 
 
 def chosen_axes(titles: Mapping[str, str], measure: str) -> tuple[str, str]:
-    """What lies across and what colours the scatter, beside the measure, which goes up."""
+    """The measures on the x axis and in the colour of the scatter plot; `measure` is on the y axis."""
     names = {wording.LAYER: _("Layer"), **titles}
     usual = next((name for name in ("entropy", "effective_rank") if name in names and name != measure), wording.LAYER)
     with st.popover(_("Axes and colour")):

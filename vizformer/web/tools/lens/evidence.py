@@ -199,7 +199,7 @@ def _before(subject: Subject, asked: Asked) -> float:
 
 
 def evidence_in_words(subject: Subject, asked: Asked) -> None:
-    """What is summed, and the part whose two effects differ most."""
+    """Says what the sum consists of, and names the part whose direct and total effects differ most."""
     found = computations.evidence_of(subject, asked.position, asked.token, against=asked.against)
     values = {"answer": asked.text, "logit": f"{found.logit:.4f}".replace("-", "−")}
     if asked.against is None:

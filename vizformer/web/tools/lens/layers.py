@@ -46,7 +46,7 @@ def window(position: int, n: int) -> int:
 
 
 def in_words(subject: Subject, asked: Asked) -> None:
-    """Where the answer comes to the top, and what the table is."""
+    """Says from which layer on the answer is most probable, and what the table shows."""
     st.markdown(first_after(subject, asked))
     show_note(
         "Each cell is the model's prediction if it ended there, the colour its probability: the output layer "

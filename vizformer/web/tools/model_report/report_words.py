@@ -122,7 +122,7 @@ def open_questions(error: Exception) -> tuple[tuple[Question, ...], dict[str, ob
 
 
 def under_assumptions(report: Report) -> str:
-    """What is claimed of bare weights; empty for models that say themselves what they are."""
+    """The note that bare weights are opened under assumptions; empty for other models."""
     return translate(UNDER_ASSUMPTIONS) if report.format == "state-dict" else ""
 
 

@@ -41,7 +41,7 @@ class Pair:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What tells the two apart, in words: the models, the texts, or both."""
+        """The names that tell the two runs apart: of the models, the texts, or both."""
         titles = (self.first.title, self.second.title)
         texts = tuple(" ".join(one.text.split()) for one in (self.first, self.second))
         short = tuple(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)

@@ -38,7 +38,7 @@ def _open(model: ModelRef, text: str) -> None:
 
 
 def forget_written() -> None:
-    """What was written token by token goes with its sentence, not with the next one."""
+    """Drops the text that was written token by token where the sentence has changed."""
     view = state.view()
     text, target = st.session_state.get(WRITTEN, ("", ""))
     if target and view.target == target and view.text != text:

@@ -43,7 +43,7 @@ def draw_between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
 
 
 def explained(prompts: Prompts) -> None:
-    """What is measured, and what a cell says."""
+    """Explains what is measured, and what a cell means."""
     answer, other = (patched_cells.text_of(prompts, token) for token in (prompts.answer, prompts.other))
     pair = prompts.pair
     show_text(

@@ -107,7 +107,7 @@ def how_good(found: Patched | None, estimate: NDArray[np.floating] | None, is_ow
 
 
 def shares(exact: NDArray[np.floating] | None, estimate: NDArray[np.floating] | None, cell: Place) -> str:
-    """What the maps say of one cell."""
+    """The measured and the estimated share of one cell, in words."""
     said = []
     if exact is not None:
         said.append(_("measured {share}", share=f"{exact[cell]:+.3f}".replace("-", "−")))

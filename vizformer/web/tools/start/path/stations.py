@@ -118,7 +118,7 @@ def in_language(about: Sentence, code: str) -> dict[str, Sentence]:
 
 
 def _said(about: Sentence) -> str:
-    """What a station is about that is not about the reader's model and sentence."""
+    """Names the model and the sentence of a station that does not use the reader's own."""
     subject = about.subject
     text = subject.text if len(subject.text) <= _CAPTION else subject.text[:_CAPTION] + "…"
     if about.stack == "decoder":
