@@ -83,7 +83,7 @@ class _Axis:
 
 
 def _axis(figure: Figure, series: list[Series], letter: str, words: Mapping[str, str]) -> _Axis:
-    """The columns for an axis: names alone where its numbers are mere positions, or the names are the numbers."""
+    """The title of an axis, and whether the table shows its numbers, its names (without a title, or numeric) or both."""
     _, layout = (figure.told_by or figure).parts
     own = [layout.get(f"{letter}axis{n}", {}).get("title", {}).get("text", "") for n in ("", "2")]
     title = next((one_line(text) for text in own if text), "")
