@@ -220,7 +220,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama", dict(num_key_value_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     ("llama", dict(model_type="jetmoe"), 'model_type="jetmoe"\\. It opens: JetMoeForCausalLM'),
     ("llama", dict(model_type="gemma3"), "has no table text_config that describes the language model"),
-    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "is no number .NaN."),
+    ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 0}), "computes NaN"),
     ("llama", dict(rope_parameters={"rope_type": "linear", "factor": 2, "x": 1}), "rope_parameters={.*}: rotary pos"),
     ("llama", dict(rope_parameters={"partial_rotary_factor": 0.5}), "partial_rotary_factor must be 1"),
     ("qwen3", dict(head_dim=7), "d_head=7 is odd"),
@@ -234,7 +234,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "marian",
         dict(decoder_start_token_id=None, pad_token_id=None),
-        "decoder_start_token_id=null: what the decoder",
+        "decoder_start_token_id=null: the start token of the decoder",
     ),
     ("marian", dict(normalize_embedding=True), "normalize_embedding=true: supported is null / false"),
     ("bart", dict(tie_word_embeddings=False), "tie_word_embeddings=false: supported is true"),

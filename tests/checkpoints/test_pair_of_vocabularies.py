@@ -133,8 +133,8 @@ def test_pieces_without_an_id_are_told(tmp_path: Path) -> None:
         ("vocab.json", '{"</s>": 0, "<unk>": 1}', 'vocab.json cannot be used .*it lacks "<pad>"'),
         ("source.spm", b"\x0a", "source.spm is no file of SentencePiece"),
         ("target.spm", model(TARGET, kind=2), "target.spm cannot be used .*kind bpe; supported here is unigram"),
-        ("target.spm", None, "tokenizer only as .*source.spm.*vocab.json, source.spm and target.spm is needed"),
-        ("vocab.json", None, "vocab.json, source.spm and target.spm is needed"),
+        ("target.spm", None, "tokenizer only as .*source.spm.*it needs .*vocab.json, source.spm and target.spm"),
+        ("vocab.json", None, "it needs .*vocab.json, source.spm and target.spm"),
     ],
     ids=lambda value: str(value)[:24],
 )

@@ -89,7 +89,7 @@ def test_the_readers_own_texts_are_measured_in_a_process_of_its_own(open_app, re
     app = open_app(PAGE, model="cloze", dials="headreport.texts:own")
     assert "Write or paste some texts" in app.info[0].value
     app.text_area(key="head_report.texts").set_value(TEXTS).run()
-    assert "Only the first 256 tokens of each text are read" in said(app)
+    assert "Only the first 256 " in said(app)
     clicked(app, "head_report.measure")
     assert app.button(key="head_report.stop")
     (job,) = reports._jobs.values()

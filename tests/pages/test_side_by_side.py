@@ -281,7 +281,9 @@ def test_code_tells_two_models_from_elsewhere_apart():
     assert in_python.opening(ModelRef.parse(TRAINING), "c") == f"vf.load(asset('trainings', {TRAINING!r}))"
 
 
-@pytest.mark.parametrize(("locale", "words"), [("en-US", "squared length of most rows: embeddings: 143"), ("zh-CN", "嵌入：143")])
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en-US", "squared length of most rows: embeddings: 143"), ("zh-CN", "嵌入：143")]
+)
 def test_a_dimension_that_makes_all_cosines_1_is_left_out_and_named(open_app, monkeypatch, locale, words):
     checkpoint = induction_by_hand()
     checkpoint.model.embedding.weight[:, 143] = 30.0  # a number that nothing else uses

@@ -197,18 +197,18 @@ def test_the_training_before_stays_beside_the_new_one(open_app, queue):
     app = train(open_app(PAGE))
     first = name_of(app)
     assert "beside" not in app.query_params
-    assert not any("Dashed and dotted" in caption.value for caption in app.caption)
+    assert not any("Dash-dotted" in caption.value for caption in app.caption)
     app.selectbox(key="train.norm").set_value("post")
     app = train(app, rate=0.01)
-    (said,) = [caption.value for caption in app.caption if "Dashed and dotted" in caption.value]
+    (said,) = [caption.value for caption in app.caption if "Dash-dotted" in caption.value]
     last = queue.run(first).progress().snapshots[-1].marks
     assert "with norm before · learning rate 0.003." in said  # only what differs, as it was in the one before
     assert f"step 12: loss {last.loss:.3f}" in said
     second = name_of(app)
     linked = open_app(PAGE, run=second, beside=first)
-    assert any("Dashed and dotted" in caption.value for caption in linked.caption)
+    assert any("Dash-dotted" in caption.value for caption in linked.caption)
     app.button(key="train.alone").click().run()
-    assert not any("Dashed and dotted" in caption.value for caption in app.caption)
+    assert not any("Dash-dotted" in caption.value for caption in app.caption)
     assert "beside" not in app.query_params
 
 
@@ -217,7 +217,7 @@ def test_trainings_of_other_tasks_are_not_drawn_beside_it(open_app, queue):
     app = train(open_app(PAGE))
     app = train(app, "sort")
     assert not app.exception
-    assert not any("Dashed and dotted" in caption.value for caption in app.caption)
+    assert not any("Dash-dotted" in caption.value for caption in app.caption)
 
 
 @pytest.mark.sweep
