@@ -94,8 +94,9 @@ PICKLES: dict[str, Callable[[], bytes]] = {
     "objects as keys": lambda: b"}(" + (OBJECT + b"N") * 5_000 + b"u.",
     "a tensor of an object": lambda: b"ctorch._utils\n_rebuild_tensor_v2\n(" + OBJECT + b"K\0))\x89NtR.",
     "a storage of an object": lambda: OBJECT + b"Q.",
-    "as many values as are let through": lambda: b"](" + b"N" * (2**20 - 8) + b"e.",
-    "as many marks as are let through": lambda: b"(" * (2**19 - 8) + b"t" * (2**19 - 8) + b".",
+    "as many values as are let through": lambda: b"](" + b"N" * (3 * 2**18 - 8) + b"e.",
+    "as many marks as are let through": lambda: b"(" * 2**17 + b"t" * 2**17 + b".",
+    "half a million marks": lambda: b"(" * (2**19 - 8) + b"t" * (2**19 - 8) + b".",
     "tuples in a key, very deep": lambda: b"}" + b"N" + b"\x85" * 500_000 + b"Ns.",
     "a storage that is in the file, and then is not": lambda: (
         b"}(" + _text("a") + _storage(0) + _text("b") + _tensor(2**40, b"K\1", b"K\1") + b"u."

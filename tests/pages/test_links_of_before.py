@@ -135,7 +135,7 @@ PLACES = {
     ],
     "/attention?site=decoder&picture=lines&layer=1&head=3": [STEP_BY_STEP.format(3, 1, 4), "vizformer_lines"],
     "/attention?sort=entropy&level=words": ["Whole words", "vizformer_attention"],
-    "/attention?over=rollout&without=marks&layer=1": ["Rollout (Abnar & Zuidema 2020)", "the rest of each row"],
+    "/attention?over=rollout&without=marks&layer=1": ["Rollout (Abnar & Zuidema 2020)", "The rest of each row"],
     "/attention?site=cross&picture=text&layer=1&head=2&over=mean": ["Mean over the heads", "vizformer_reading"],
     "/attention?model=cloze&text=She+opened+the+%5BMASK%5D.&position=2&lang=en": [
         "Sentence: She opened the [MASK].",

@@ -23,7 +23,8 @@ from typing import Any
 from vizformer.jobs import limits
 
 LIMIT = 16 * limits.MEGABYTE  # bytes of one pickle; 20,000 tensors take 6
-MOST_OPCODES = 2**20  # a tensor takes about 30, an entry of a vocabulary 3
+MOST_OPCODES = 3 * 2**18  # a tensor takes about 30, an entry of a vocabulary 3
+MOST_MARKS = 2**17  # where containers begin; a tensor takes 2, and torch some microseconds and a list for each
 _MEMORY, _SECONDS, _PATIENCE = 512, 1.0, 20.0  # MiB; of the processor; by the clock, of a busy machine
 _MOST_NUMBERS = 2**48
 _MAGIC = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # 0x1950a86a20f9469cfc6c: how files began before PyTorch 1.6
@@ -254,7 +255,7 @@ class _Trial(pickle.Unpickler):
 
 def _opcodes(content: bytes, pickles: int) -> None:
     """Holds the opcodes to those that torch reads, and their number to what is built in a second."""
-    file, n = io.BytesIO(content), 0
+    file, n, marks = io.BytesIO(content), 0, 0
     for _ in range(pickles):
         for code, *_ in pickletools.genops(file):
             n += 1
@@ -262,6 +263,9 @@ def _opcodes(content: bytes, pickles: int) -> None:
                 raise ForeignError(f"the opcode {code.name}")
             if n > MOST_OPCODES:
                 raise PickleError(f"more than {MOST_OPCODES:,} opcodes")
+            marks += code.name == "MARK"
+            if marks > MOST_MARKS:
+                raise PickleError(f"more than {MOST_MARKS:,} marks")
     if pickles == 1 and file.tell() != len(content):
         raise PickleError("something stands behind its end")
 
