@@ -98,7 +98,7 @@ def test_what_names_no_function_of_a_file_is_refused_with_the_way_out(tmp_path, 
         (
             "class Bad(GPT):\n    def forward(self, ids): return self.gone(ids)\ndef build(): return Bad(256), Bytes()",
             "build",
-            "mend it. (my_model.py, line",
+            "or correct the code. (my_model.py, line",
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_rotary_waves_of_another_width_than_a_head_are_refused(tmp_path: Path) -
 def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
     weights = conventions.Small().state_dict()
     twice = {**weights, "_orig_mod.transformer.ln_f.weight": torch.zeros(D)}
-    with pytest.raises(CheckpointError, match=r"ln_f\.weight. twice"):
+    with pytest.raises(CheckpointError, match=r"ln_f\.weight. occurs twice"):
         load(saved(twice, tmp_path), n_heads=H, activation="gelu")
 
 

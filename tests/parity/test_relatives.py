@@ -130,7 +130,7 @@ def test_pieces_alone_are_not_read(kind: str, tmp_path: Path) -> None:
     folder = relative(tmp_path, kind)
     (folder / "tokenizer.json").unlink()
     (folder / "sentencepiece.bpe.model").write_bytes(b"\n\0")
-    with pytest.raises(CheckpointError, match=r"sentencepiece\.bpe\.model.*tokenizer\.json is needed.*save_pretrained"):
+    with pytest.raises(CheckpointError, match=r"sentencepiece\.bpe\.model.*it needs tokenizer\.json.*save_pretrained"):
         load(folder)
 
 
