@@ -17,7 +17,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference picture screenshots clean distclean
+.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference docs picture film screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -100,8 +100,15 @@ reference: $(VENV)/.installed-test ## write docs/reference.md anew (commands, va
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/exercise_notebooks.py
 
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/.installed-docs ## write the documentation as a site into build/site
+	$(BIN)/mkdocs build --strict --quiet -f tools/site/mkdocs.yml
+
 picture: $(VENV)/.installed-test ## make the picture anew that the first page holds before its server has made it
 	$(BIN)/python tools/first_picture.py
+
+film: $(VENV)/.installed-test ## make the film of the README anew (needs Chromium)
+	$(BIN)/python tools/film.py
 
 screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium; CHECK=1 only compares)
 	$(BIN)/python tools/screenshots.py $(if $(CHECK),--check)
@@ -115,6 +122,10 @@ distclean: clean ## ... and .venv with everything installed in it
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e ".[transformers,workers]"
+	@touch $@
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e ".[docs]"
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python

@@ -152,25 +152,38 @@
     if (!step || document.querySelector(OPEN)) return;
     if (event.key.startsWith("Arrow") && inside instanceof Element && inside.matches(OWN_ARROWS)) return;
     if (event.key === "Escape" && typing) return;
-    const moved = step !== "present-end" && !own() && further(step === "slide-next" ? 1 : -1); // of the notes, a press is a step
-    const button = document.querySelector(`.st-key-${step} :is(button:not(:disabled), a)`);
-    if (!moved && !button) return;
-    event.preventDefault();
-    if (moved) return;
-    button.click();
-    sheet()?.scrollTo({ top: 0 });
+    if (press(step)) event.preventDefault();
   }, true);
 
-  const further = (direction) => scrolls(direction) || turns(direction);
-  const stepOf = (target) => target.closest(".st-key-slide-next") ? 1 : target.closest(".st-key-slide-back") ? -1 : 0;
+  const WAYS = { "slide-next": 1, "slide-back": -1 };
+  const PRESSED = ":is(button:not(:disabled), a)";
+  const further = (way) => scrolls(way) || turns(way);
+  const steps = () => document.querySelector(".st-key-slide-steps")?.textContent;
+  // Until the next slide is drawn, the buttons are those of the slide before, which do nothing new: a press waits for it.
+  const LONGEST = 50; // looks
+  const waiting = [];
+  let left = "", looks = 0;
+  const leave = () => { [left, looks] = [steps() ?? "", 0]; };
+  const isLeaving = () => left && looks < LONGEST && [undefined, left].includes(steps());
+
+  // A screen further, or a button is pressed; falsy where there is neither.
+  function press(step) {
+    if (!WAYS[step]) left = "";
+    if (isLeaving()) return waiting.push(step);
+    if (WAYS[step] && !own() && further(WAYS[step])) return true; // of the notes, a press is a step
+    const button = document.querySelector(`.st-key-${step} ${PRESSED}`);
+    button?.click();
+    if (button) sheet()?.scrollTo({ top: 0 });
+    return button;
+  }
 
   addEventListener("click", (event) => {
     if (!(event.target instanceof Element)) return;
-    const direction = event.isTrusted && !own() ? stepOf(event.target) : 0;
-    if (direction && further(direction)) {
+    const step = Object.keys(WAYS).find((one) => event.target.closest(`.st-key-${one} ${PRESSED}`));
+    if (step && event.isTrusted && (isLeaving() ? waiting.push(step) : !own() && further(WAYS[step]))) {
       event.stopPropagation();
       event.preventDefault();
-    }
+    } else if (step) leave();
     if (!event.target.closest(".st-key-present-notes")) return;
     event.stopPropagation();
     event.preventDefault();
@@ -212,14 +225,17 @@
   // writes its own address over the one that was wanted: it is led again, and leads nobody back.
   setInterval(() => {
     if (drawn() !== laboratory || laidOut !== measures()) watch();
+    looks += 1;
+    if (waiting.length && !isLeaving()) press(waiting.shift());
     if (!isIdle() || !isOn()) return;
     if (wanted && wanted !== place() && tries < RESTS) {
+      if (!tries) leave();
       tries += 1;
       history.pushState(null, "", addressOf(wanted, own()));
       dispatchEvent(new PopStateEvent("popstate", { state: null }));
       last = wanted;
     } else if (wanted) {
-      rests += 1;
+      if (!isLeaving()) rests += 1;
       if (rests > RESTS) wanted = "";
     } else if (place() && place() !== last) {
       last = place();

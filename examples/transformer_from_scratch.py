@@ -192,7 +192,7 @@ def bundled() -> Transformer:
 
 def main(arguments: list[str] | None = None) -> tuple[str, dict[str, float]]:
     import vizformer as vf
-    from vizformer.analysis.own_steps.first_departure import compare
+    from vizformer.analysis.other_programs.first_departure import compare
 
     parser = argparse.ArgumentParser(description="A Transformer from scratch, checked against VizFormer's trace.")
     parser.add_argument("sentence", nargs="?", default="我有一只猫。")

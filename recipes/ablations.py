@@ -27,8 +27,7 @@ from recipes.smoothing import SmoothingRecipe, bleu, config_of, endless, held_ou
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention, inverse_square_root
 
 Options = Mapping[str, Any]
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from recipes.arguments import paths
 from vizformer import load
-from vizformer.analysis.attribution.learned_texts import FEWEST, Bounds, familiarity
+from vizformer.analysis.one_forward.predictions import FEWEST, Bounds, familiarity
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
-from vizformer.text.scripts import HAN, LATIN
+from vizformer.text.pieces import HAN, LATIN
 
 MODELS = ("zh-en", "stories", "cloze")
 SHARE = 0.995

@@ -28,7 +28,7 @@ from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention
 
 
 @dataclass(frozen=True, kw_only=True)

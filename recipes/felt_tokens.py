@@ -15,11 +15,11 @@ import numpy as np
 
 from recipes.arguments import paths
 from vizformer.analysis.corpus_heads.corpus import bundled_corpus
-from vizformer.analysis.training.recurrent import gru_gradients, transformer_gradients
+from vizformer.analysis.training.depth_gradients import gru_gradients, transformer_gradients
 from vizformer.assets import asset
 from vizformer.checkpoints import load
 from vizformer.text import Tokenizer
-from vizformer.training.gru import load_gru
+from vizformer.training.repeater import load_gru
 
 EACH, LEAST, MOST = 5, 20, 30  # sentences of a language, tokens of a sentence
 

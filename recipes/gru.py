@@ -26,8 +26,8 @@ from recipes.vocabulary import EOS, PAD
 from vizformer.checkpoints.files.weights import write_weights
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.text import Tokenizer
-from vizformer.training.gru import TOKENIZER, WEIGHTS, GRULanguageModel
 from vizformer.training.loss import IGNORED, RowBatch
+from vizformer.training.repeater import TOKENIZER, WEIGHTS, GRULanguageModel
 
 NOTES, CARD, STATE = "gru.json", "README.md", "state.pt"
 

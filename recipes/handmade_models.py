@@ -185,6 +185,7 @@ def _model(
     for parameter in model.parameters():
         parameter.zero_()
     model.embedding.weight[:, stream.token] = torch.eye(vocab_size)
+    assert model.position_embedding is not None
     model.position_embedding.weight[:, stream.position] = torch.eye(positions)
     for attention in _attention(model):
         for name, size in (("W_Q", NOISE), ("W_K", NOISE), ("W_V", NOISE), ("W_O", QUIET)):

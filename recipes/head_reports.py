@@ -12,7 +12,7 @@ import torch
 from recipes.arguments import paths
 from vizformer import load
 from vizformer.analysis.corpus_heads import bundled_corpus, head_report
-from vizformer.analysis.corpus_heads.report_file import path_of_bundled_report, write_report
+from vizformer.analysis.corpus_heads.report import path_of_bundled_report, write_report
 from vizformer.assets import asset, bundled_models
 
 

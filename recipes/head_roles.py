@@ -12,9 +12,8 @@ from recipes.arguments import paths
 from vizformer import load
 from vizformer.analysis import bundled_set, over_prompts
 from vizformer.analysis.causes.ablation import parts_of
-from vizformer.analysis.causes.asked_prompts import ask
-from vizformer.analysis.causes.head_roles import KINDS, MODEL
-from vizformer.analysis.corpus_heads.report_file import digest
+from vizformer.analysis.causes.asked_prompts import KINDS, MODEL, ask
+from vizformer.analysis.corpus_heads.report import digest
 from vizformer.assets import asset
 
 

@@ -16,8 +16,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.freed_memory import keep_freed_memory, release_gaps
 from vizformer.model import Transformer
-from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention, inverse_square_root
 
 Batch = TypeVar("Batch")
 RELEASED_EVERY = 50  # steps
@@ -33,7 +32,7 @@ class LoopOptions:
 
     Attributes:
         epochs: passes over the data.
-        warmup, factor: of the learning rate (`vizformer.training.schedule`).
+        warmup, factor: of the learning rate (`vizformer.training.loss`).
         average_decay: of the exponential moving average of the weights, which is what is kept in the end.
         clip: largest norm of the gradient.
         seed: of the initial weights, the order of the data and dropout.

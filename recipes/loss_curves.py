@@ -8,9 +8,8 @@ from torch.optim import Optimizer
 
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.examples import batch_of, loss_of
-from vizformer.training.speed import fast_short_attention
-from vizformer.training.tasks import Task, examples
+from vizformer.training.loss import fast_short_attention
+from vizformer.training.tasks import Task, batch_of, examples, loss_of
 
 
 def task_losses(

@@ -20,7 +20,7 @@ from recipes.arguments import paths
 from recipes.loss_curves import averaged, task_losses
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
-from vizformer.options.norms import NormOrder
+from vizformer.options import NormOrder
 from vizformer.training.live import Plan
 from vizformer.training.tasks import TASKS
 

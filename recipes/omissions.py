@@ -22,7 +22,7 @@ from recipes.loss_curves import averaged, task_losses
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.training.live import Plan
-from vizformer.training.schedule import inverse_square_root
+from vizformer.training.loss import inverse_square_root
 from vizformer.training.tasks import TASKS, Task
 
 LeftOut = Literal["nothing", "warm-up", "scaling", "residual"]
@@ -38,7 +38,7 @@ class LeftOutRecipe:
     Attributes:
         task: a name in `vizformer.training.tasks.TASKS`.
         n_layers: of each stack; post-norm.
-        warmup, factor: of the learning rate (`vizformer.training.schedule`).
+        warmup, factor: of the learning rate (`vizformer.training.loss`).
         batch: examples of an update.
         seeds: of the weights and the examples, a training each.
     """

@@ -20,7 +20,7 @@ from recipes.arguments import paths
 from recipes.feed_forward_width import WidthRecipe, letters, mean_loss, row_loss
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention
 
 TEXT = WidthRecipe(context=64)
 """The text, its cut, and the shape of the model: those of `recipes.feed_forward_width`."""

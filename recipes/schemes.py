@@ -15,8 +15,7 @@ from tokenizers import Tokenizer, decoders, models, trainers
 from recipes.arguments import paths
 from recipes.pairs import read_pairs
 from recipes.unigram import learn_pieces
-from vizformer.text.merging import Pair, merge, words_of
-from vizformer.text.schemes import LEARNED, UNKNOWN, Scheme, pre_tokenizer
+from vizformer.text.schemes import LEARNED, UNKNOWN, Pair, Scheme, merge, pre_tokenizer, words_of
 
 SIZE = 8000  # entries of the vocabularies of words and subwords
 ALPHABET = 2600  # characters that BPE and WordPiece begin with; rarer ones are unknown

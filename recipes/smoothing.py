@@ -24,13 +24,11 @@ from recipes.loss import translation_loss
 from recipes.pairs import Pair
 from recipes.translate import translate_all
 from recipes.vocabulary import BOS, EOS, PAD
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.loss import PairBatch, smoothing_floor
-from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import PairBatch, fast_short_attention, inverse_square_root, smoothing_floor
 
 SMOOTHINGS = (0.0, 0.1)
 LONGEST = 40  # tokens of a translation
@@ -43,7 +41,7 @@ class SmoothingRecipe:
     Attributes:
         model: options of `ModelConfig` except the vocabulary and the special ids.
         updates, measured_every: how many, and after how many the held-out pairs are looked at.
-        warmup, factor: of the learning rate (`vizformer.training.schedule`).
+        warmup, factor: of the learning rate (`vizformer.training.loss`).
         seeds: of the weights and of dropout, two trainings each.
     """
 

@@ -28,10 +28,9 @@ from recipes.loop import LoopOptions, Progress, fit
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
-from vizformer.options.common import Architecture
-from vizformer.training.examples import Batch, batch_of, loss_of, marks
+from vizformer.options import Architecture
 from vizformer.training.loss import RowBatch
-from vizformer.training.tasks import DIGITS, TASKS, Example, Task, examples
+from vizformer.training.tasks import DIGITS, TASKS, Batch, Example, Task, batch_of, examples, loss_of, marks
 
 KIND: Architecture = "decoder-only"
 ADDED, LOOKED_UP = "0123456789abcdefghijklmnopqrstu", "012345"

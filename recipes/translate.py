@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vizformer.analysis.decoding.read_back import all_read_back
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 from vizformer.generation import greedy_batch
 
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from recipes.arguments import paths
 from recipes.corpus import Corpus, read_corpus
-from vizformer.analysis.vectors.word_vectors import plain_words
+from vizformer.analysis.vectors.embeddings import plain_words
 from vizformer.checkpoints.files.weights import write_weights
 
 

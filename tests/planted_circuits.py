@@ -95,6 +95,7 @@ class _Plan:
         for parameter in self.model.parameters():
             parameter.zero_()
         self.model.embedding.weight[:, self.at["token"]] = torch.eye(self.n)
+        assert self.model.position_embedding is not None
         self.model.position_embedding.weight[:, self.at["position"]] = torch.eye(POSITIONS)
         generator = torch.Generator().manual_seed(0)
         for attention in _attention(self.model):

@@ -18,7 +18,7 @@ from vizformer.serving import listening, workers
 from vizformer.web.catalogue import bounded_cache as web_cache
 from vizformer.web.catalogue import hub as web_hub
 from vizformer.web.catalogue import local_paths as web_paths
-from vizformer.web.catalogue import precision
+from vizformer.web.catalogue import torch_setup
 from vizformer.web.catalogue import uploads as web_uploads
 from vizformer.web.frame import request_gate as web_gate
 
@@ -194,11 +194,11 @@ def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypa
     assert not seen
     with pretend_device.device() as device:
         assert CliRunner().invoke(cli.main, ["--device", str(device)]).exit_code == 0
-    assert precision.device() == str(device)
+    assert torch_setup.device() == str(device)
     monkeypatch.setenv(cli.DEVICE, "cuda:77")
     assert CliRunner().invoke(cli.main, []).exit_code == 1
     assert CliRunner().invoke(cli.main, ["--device", "cpu"]).exit_code == 0
-    assert precision.device() == "cpu"
+    assert torch_setup.device() == "cpu"
 
 
 def test_inspect_says_what_loading_takes():
@@ -209,7 +209,7 @@ def test_inspect_says_what_loading_takes():
 
 
 def test_the_names_of_the_variables_are_those_that_the_app_reads():
-    assert precision.VARIABLE == cli.DEVICE
+    assert torch_setup.VARIABLE == cli.DEVICE
     assert (cli.UPLOADS, cli.UPLOAD_LIMIT, cli.HUB) == (web_uploads.SWITCH, web_uploads.LIMIT, web_hub.SWITCH)
     assert web_paths.SWITCH == cli.PATHS
     assert (web_gate.HOSTS, web_cache.VARIABLE) == (cli.HOSTS, cli.MEMORY)

@@ -13,15 +13,14 @@ import torch
 
 from tests import pretend_device, tiny
 from tests.checkpoints import folders as made
-from vizformer.analysis.attribution import blanks
-from vizformer.analysis.attribution import predictions as following
-from vizformer.analysis.heads import induction, residual_contributions
+from vizformer.analysis import head_outputs, masks
+from vizformer.analysis import positions as of_positions
+from vizformer.analysis.heads import induction
 from vizformer.analysis.heads import maps as heads
-from vizformer.analysis.heads.qk_circuit import bilinear, score_forms
-from vizformer.analysis.heads.score_scaling import score_scale
-from vizformer.analysis.heads.soft_lookup import head_look_up
-from vizformer.analysis.masks import leakage, mistakes, runs
-from vizformer.analysis.positions import effects as of_positions
+from vizformer.analysis.one_forward import predictions as following
+from vizformer.analysis.scores.qk_circuit import bilinear, score_forms
+from vizformer.analysis.scores.score_scaling import score_scale
+from vizformer.analysis.scores.soft_lookup import head_look_up
 from vizformer.analysis.vectors import contextual as in_contexts
 from vizformer.analysis.vectors import embeddings
 from vizformer.checkpoints import load, save
@@ -29,23 +28,10 @@ from vizformer.errors import CheckpointError
 from vizformer.explain import attention_steps, layer_steps, masked_attention, output_steps
 from vizformer.generation import Sampling
 from vizformer.model import Cell, Edit
-from vizformer.model.sparse_masks import window_mask
+from vizformer.model.masks import window_mask
 
 TEXT, TARGET = "I have a cat.", "She has two dogs."
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "encoder-decoder": ("encoder-decoder", {}),
-    "gpt": ("decoder-only", {"positions": "learned"}),
-    "bert": ("encoder-only", tiny.BERT),
-    "llama": ("decoder-only", tiny.LLAMA),
-    "alibi": ("decoder-only", tiny.ALIBI),
-    "t5": ("encoder-decoder", tiny.T5_1),
-    "qwen3": ("decoder-only", tiny.QWEN3),
-    "geglu": ("decoder-only", tiny.GEGLU),
-    "turned": ("decoder-only", tiny.ROPE),
-    "marian": ("encoder-decoder", tiny.MARIAN),
-    "bart": ("encoder-decoder", tiny.BART),
-    "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-}
+KINDS = tiny.KINDS
 
 
 def everything(checkpoint: Any) -> dict[str, Any]:
@@ -72,8 +58,8 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         found[f"{site} steps"] = [step.result for step in steps]
         assert all(step.proof.holds for step in steps)
         found[f"{site} map"] = trace[site].pattern(1).float().cpu().numpy()
-        found[f"{site} parts"] = residual_contributions.contributions(checkpoint, trace, site, 1).parts
-        found[f"{site} keys"] = residual_contributions.key_contributions(checkpoint, trace, site, 0, 1).norms
+        found[f"{site} parts"] = head_outputs.contributions(checkpoint, trace, site, 1).parts
+        found[f"{site} keys"] = head_outputs.key_contributions(checkpoint, trace, site, 0, 1).norms
         found[f"{site} look-up"] = head_look_up(trace, site, 1, 2).found.soft
         found[f"{site} scale"] = score_scale(trace, site, 0).largest
         n = trace[site].q.shape[1]
@@ -87,7 +73,7 @@ def everything(checkpoint: Any) -> dict[str, Any]:
             found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned
             found[f"{site} rank"] = bilinear(checkpoint, trace, site, 1).singular
             if number == 0:
-                found["notations"] = mistakes.agreement(trace[site], 0, np.triu(np.ones((n, n), dtype=bool), 1))
+                found["notations"] = masks.agreement(trace[site], 0, np.triu(np.ones((n, n), dtype=bool), 1))
     for stack in trace.tokens:
         steps = layer_steps(checkpoint, trace, f"{stack}.1")
         assert all(step.proof.holds for step in steps)
@@ -97,8 +83,8 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         found[f"maps {kind}"] = heads.head_maps(trace, kind).weights
     found["next"] = [p.token.id for p in following.next_tokens(checkpoint, trace, last)]
     second = checkpoint.trace("I have two dogs and a cat.", target=target)
-    found["padded"] = runs.padded_run(checkpoint, trace, second).difference
-    found["leak"] = leakage.leak(trace, trace, "encoder" if config.n_encoder_layers else "decoder").outputs
+    found["padded"] = masks.padded_run(checkpoint, trace, second).difference
+    found["leak"] = masks.leak(trace, trace, "encoder" if config.n_encoder_layers else "decoder").outputs
     i, j = in_contexts.shared(trace, second)[0]
     found["contexts"] = in_contexts.contexts(checkpoint, trace, second, i, j).same
     found["row"] = embeddings.lookup(checkpoint, 5).row
@@ -117,8 +103,8 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         if config.positions in ("alibi", "relative"):
             found["bias"] = of_positions.bias_by_distance(model, 5)
     if config.mask_id is not None:
-        found["guesses"] = blanks.guesses(checkpoint, checkpoint.encode(TEXT))
-        found["guess"] = blanks.guess(blanks.hide(checkpoint, checkpoint.encode(TEXT), [1]), 1, 7).probability
+        found["guesses"] = following.guesses(checkpoint, checkpoint.encode(TEXT))
+        found["guess"] = following.guess(following.hide(checkpoint, checkpoint.encode(TEXT), [1]), 1, 7).probability
     return found
 
 

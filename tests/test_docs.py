@@ -1,7 +1,9 @@
 """What the documents point at is there."""
 
+import ast
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -101,6 +103,59 @@ def test_the_readme_is_read_in_a_few_minutes() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
 
 
+def test_both_readmes_have_the_same_numbers_links_pictures_and_code() -> None:
+    def parts(name: str) -> tuple[list[str], list[str], list[str]]:
+        text = (ROOT / name).read_text(encoding="utf-8").partition("\n![")[2]  # (after the link to the other one)
+        links = re.findall(r"\]\(([^)]+)\)", text)
+        code = [
+            line.partition("#")[0].rstrip()
+            for line in text.splitlines()
+            if re.match(r" {4}|for |\w+ = |print|import|vf", line)
+        ]
+        claims = re.sub(r"\]\([^)]*\)|```.*?```|^    .*$|`[^`]*`", " ", text, flags=re.S | re.M)
+        return sorted(re.findall(r"\d[\d,.]*\d|\d", claims)), sorted(links), code
+
+    assert parts("README.md") == parts("README.zh-CN.md")
+
+
+def test_the_pictures_of_the_readme_are_small_and_its_film_is_short() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pictures = [ROOT / name for name in re.findall(r"\]\((docs/[\w-]+\.png)\)", text)]
+    assert len(pictures) == 6
+    assert max(path.stat().st_size for path in pictures) <= 150_000
+    film = ROOT / "docs" / "film.webp"
+    assert "](docs/film.webp)" in text
+    assert film.stat().st_size <= 3_000_000
+    shown = Image.open(film)
+    durations = []
+    for frame in range(getattr(shown, "n_frames", 1)):
+        shown.seek(frame)
+        shown.load()
+        durations.append(shown.info["duration"])
+    assert len(durations) > 5
+    assert sum(durations) <= 12_000
+
+
+def test_the_badges_say_what_the_package_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    said = (ROOT / "README.md").read_text(encoding="utf-8")
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert f"badge/python-{'%20%7C%20'.join(versions)}-blue" in said
+    assert f"badge/licence-{project['license']}-blue" in said
+    assert len(re.findall("/badge/", said)) == 3
+
+
+def test_what_is_cited_is_this_version_under_this_licence() -> None:
+    cited = dict(re.findall(r'^([a-z-]+): "?([^"\n]+)"?$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M))
+    version, date = re.findall(r"^## ([\d.]+) \((.*)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0]
+    assert cited["version"] == version == vf.__version__
+    assert cited["date-released"] == date
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (cited["title"].lower(), cited["abstract"]) == (project["name"], project["description"])
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith(f"{cited['license']} License\n")
+    assert cited["license"] == project["license"]
+
+
 def test_the_reference_tells_of_every_page() -> None:
     listed = reference.FILE.read_text(encoding="utf-8").split("## Pages")[1].split("\n## ")[0]
     assert {entry.title for entry in sitemap.PAGES.values() if f"| {entry.title} |" not in listed} == set()
@@ -154,6 +209,39 @@ def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {**given, "trace": trace}
 
 
+READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
+WAY = {
+    file: re.findall(r"`([\w.]+)`", names)
+    for file, names in re.findall(r"^- `(vizformer/[\w/]+\.py)`: (.*(?:\n  .*)*)", READING, re.M)
+}
+
+
+def lines_of(file: str, name: str) -> int:
+    """The lines of a function, a class or, as "Class.method", a method."""
+    node: ast.AST = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    for part in name.split("."):
+        (node,) = (one for one in ast.iter_child_nodes(node) if getattr(one, "name", "") == part)
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    return (node.end_lineno or 0) - node.lineno + 1
+
+
+def test_the_way_from_a_sentence_to_a_proved_head_is_read_in_one_sitting() -> None:
+    assert len(WAY) == READING.count("- `vizformer/") >= 15
+    assert sum(lines_of(file, name) for file, names in WAY.items() for name in names) <= 1000
+
+
+def test_the_models_files_on_the_way_import_nothing_that_is_not_named() -> None:
+    named = {file.removesuffix(".py").replace("/", ".") for file in re.findall(r"`(vizformer/[\w/]+\.py)`", READING)}
+    allowed = named | set(sys.stdlib_module_names) | {"torch", "jaxtyping"}
+    for file in (file for file in WAY if file.startswith("vizformer/model/")):
+        for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:  # what is imported when it is loaded
+            modules = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for module in modules:
+                known = module if module.startswith("vizformer") else module.partition(".")[0]
+                assert known in allowed or (known == "numpy" and file.endswith("records.py")), f"{file}: {module}"
+
+
 PYTHON = r"^```python\n(.*?)^```$"
 CALL = r"`(vf\.[\w.]+)(\([^`]*\))?[^`]*`"
 COMMAND = r"^ {4,}vizformer ([^#\n]+)|`vizformer ([^`]+)`"
@@ -186,3 +274,28 @@ def test_the_commands_of_a_document_are_understood(document: Path, at_hand: dict
         with main.make_context("vizformer", words[:first], resilient_parsing=False) as context:
             if first < len(words):
                 main.commands[words[first]].make_context(words[first], words[first + 1 :], parent=context)
+
+
+def test_the_site_has_every_page_of_the_documentation() -> None:
+    site = (ROOT / "tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"[\w.-]+\.md", site.partition("\nnav:")[2])
+    assert sorted(listed) == sorted(["index.md", "README.zh-CN.md", *(path.name for path in ROOT.glob("docs/*.md"))])
+
+
+def test_a_docstring_says_of_each_argument_by_itself_what_it_is() -> None:
+    """The reference of the site has a row for each; two in one line are none that the function has."""
+    public = [
+        ROOT / "vizformer" / name
+        for name in ("analysis", "checkpoints", "components", "explain", "figures", "recorder")
+    ]
+    several = re.compile(r"^ {8}\w+(?:, \w+)+: ", re.MULTILINE)
+    found = [
+        f"{path.name}: {node.name}"
+        for folder in public
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("_")
+        and several.search((ast.get_docstring(node, clean=False) or "").partition("Args:")[2])
+    ]
+    assert found == []

@@ -17,10 +17,9 @@ import torch
 import vizformer as vf
 from tests import tiny
 from tests.checkpoints.test_state_dict import nano_gpt
-from vizformer.analysis.attribution import blanks, forward_scenes
-from vizformer.analysis.causes import ablation, tokens_left_out
-from vizformer.analysis.heads import residual_contributions
-from vizformer.analysis.masks import leakage
+from vizformer.analysis import head_outputs, masks
+from vizformer.analysis.causes import ablation
+from vizformer.analysis.one_forward import followed_token, predictions
 from vizformer.analysis.vectors import contextual
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.checkpoints.export import Layout
@@ -47,7 +46,7 @@ def trace(checkpoint: Checkpoint) -> Trace:
 def replaced(c: Checkpoint, t: Trace, position: int) -> object:
     n = len(t.tokens["decoder"])
     blocked = np.triu(np.ones((n, n), bool), 1)
-    return leakage.leak_of(c, t, "decoder", position, 5, blocked).stream
+    return masks.leak_of(c, t, "decoder", position, 5, blocked).stream
 
 
 AT: dict[str, Callable[[Checkpoint, Trace, int], object]] = {
@@ -62,13 +61,13 @@ AT: dict[str, Callable[[Checkpoint, Trace, int], object]] = {
     "prompt_pair": lambda c, t, at: (
         vf.analysis.prompt_pair(c, TEXT, "The dogs are here", row=at, answer=5, other=6).row
     ),
-    "contributions": lambda c, t, at: residual_contributions.contributions(c, t, HEAD[0], at),
-    "key_contributions": lambda c, t, at: residual_contributions.key_contributions(c, t, *HEAD, at),
+    "contributions": lambda c, t, at: head_outputs.contributions(c, t, HEAD[0], at),
+    "key_contributions": lambda c, t, at: head_outputs.key_contributions(c, t, *HEAD, at),
     "sweep": lambda c, t, at: ablation.sweep(c, t, at, 5),
-    "token_sweep": lambda c, t, at: tokens_left_out.token_sweep(c, t, "decoder", at, 5, "unseen"),
-    "walkthrough": lambda c, t, at: forward_scenes.walkthrough(c, t, at).candidates,
-    "guess": lambda c, t, at: blanks.guess(t, at, 5),
-    "replacements": lambda c, t, at: leakage.replacements(c, t, "decoder", at),
+    "token_sweep": lambda c, t, at: ablation.token_sweep(c, t, "decoder", at, 5, "unseen"),
+    "follow_token": lambda c, t, at: followed_token.follow_token(c, t, at).candidates,
+    "guess": lambda c, t, at: predictions.guess(t, at, 5),
+    "replacements": lambda c, t, at: masks.replacements(c, t, "decoder", at),
     "leak_of": replaced,
     "contexts": lambda c, t, at: contextual.contexts(c, t, t, at, at).same,
     "unit_rows": lambda c, t, at: contextual.unit_rows(t, at),
@@ -107,9 +106,9 @@ def test_a_position_counts_from_the_end_where_it_is_negative(checkpoint: Checkpo
 def test_a_word_hidden_in_an_encoder_may_be_counted_from_the_end() -> None:
     cloze = vf.load("cloze")
     tokens = cloze.encode("The cat sat.")
-    assert blanks.hide(cloze, tokens, [-2]).tokens == blanks.hide(cloze, tokens, [len(tokens) - 2]).tokens
-    hidden = blanks.hide(cloze, tokens, [-2])
-    np.testing.assert_array_equal(blanks.looks_at(hidden, -1), blanks.looks_at(hidden, len(tokens) - 1))
+    assert predictions.hide(cloze, tokens, [-2]).tokens == predictions.hide(cloze, tokens, [len(tokens) - 2]).tokens
+    hidden = predictions.hide(cloze, tokens, [-2])
+    np.testing.assert_array_equal(predictions.looks_at(hidden, -1), predictions.looks_at(hidden, len(tokens) - 1))
 
 
 WITH_TOKEN: list[Callable[[Checkpoint, Trace, Any], object]] = [
@@ -119,8 +118,8 @@ WITH_TOKEN: list[Callable[[Checkpoint, Trace, Any], object]] = [
     lambda c, t, token: vf.analysis.logit_lens(c, t, [-1], targets=[token]),
     lambda c, t, token: vf.analysis.prompt_pair(c, TEXT, "The dogs are here", answer=token),
     lambda c, t, token: ablation.sweep(c, t, -1, token),
-    lambda c, t, token: tokens_left_out.token_sweep(c, t, "decoder", -1, token, "unseen"),
-    lambda c, t, token: blanks.guess(t, -1, token),
+    lambda c, t, token: ablation.token_sweep(c, t, "decoder", -1, token, "unseen"),
+    lambda c, t, token: predictions.guess(t, -1, token),
 ]
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from tests.shapes import checked
-from vizformer.analysis.attribution import blanks
+from vizformer.analysis.one_forward import predictions
 from vizformer.explain.step import Contraction
 
 
@@ -28,9 +28,9 @@ def test_one_letter_is_one_size_in_all_arguments_and_in_what_is_returned():
 
 def test_the_library_is_checked():
     with pytest.raises(BeartypeCallHintParamViolation):
-        blanks.mean_guess(np.ones((2, 2)))
+        predictions.mean_guess(np.ones((2, 2)))
     with pytest.raises(BeartypeCallHintParamViolation):
-        blanks.mean_guess([1.0])
+        predictions.mean_guess([1.0])
 
 
 def test_the_fields_of_a_dataclass_are_checked_together():

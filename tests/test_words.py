@@ -104,6 +104,8 @@ def _texts(language: str) -> Iterator[tuple[str, str]]:
         yield f"notations: {row['here']}", " ".join(row[language].values())
     for item in tomllib.loads((LESSONS / "reading.toml").read_text(encoding="utf-8"))["item"]:
         yield f"reading list: {item['title']}", item[language]
+    for rows in tomllib.loads((LESSONS / "plan.toml").read_text(encoding="utf-8")).values():
+        yield from (("plan", row[language]) for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,21 @@ BART: dict[str, Any] = dict(
 )
 # T5 as it is, with heads wider than their share
 T5_1: dict[str, Any] = {**T5, "head_dim": 6, "attention_scale": 1.0, "logit_scale": 0.25, "decoder_start_id": 0}
+# a model of each kind of arithmetic: the architecture, and the options that are not usual
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "encoder-decoder": ("encoder-decoder", {}),
+    "gpt": ("decoder-only", {"positions": "learned"}),
+    "bert": ("encoder-only", BERT),
+    "llama": ("decoder-only", LLAMA),
+    "alibi": ("decoder-only", ALIBI),
+    "t5": ("encoder-decoder", T5_1),
+    "qwen3": ("decoder-only", QWEN3),
+    "geglu": ("decoder-only", GEGLU),
+    "turned": ("decoder-only", ROPE),
+    "marian": ("encoder-decoder", MARIAN),
+    "bart": ("encoder-decoder", BART),
+    "window": ("decoder-only", {**LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
+}
 
 M = TypeVar("M", bound=nn.Module)
 

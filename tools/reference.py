@@ -102,7 +102,8 @@ RECORDED = {
     "side_by_side": "heads, streams and answers; weights are not compared",
     "open": "yes",
     "report": "modules, parameters, the attention that was found, the checks",
-    "head_report": "yes; copying and direct effects on the logits need weights by role",
+    "head_report": "yes; copying and composition where the matrices of every head are found in the code and proved; pairs "
+    "of tokens and direct effects on the logits need weights by role",
     "start": BY_WEIGHTS,
     "path": BY_WEIGHTS,
     "layer": "the operations of its own code in the place of our steps, each with its line, numbers and proof",
@@ -130,27 +131,24 @@ def kinds_of_models() -> Iterator[str]:
 def options() -> Iterator[str]:
     """Every option of `ModelConfig`, station by station."""
     from vizformer.config import ModelConfig
-    from vizformer.options import STATIONS
-    from vizformer.options.common import CommonOptions
 
     left = {one.name: one for one in fields(ModelConfig)}
-    for station in (CommonOptions, *STATIONS):
-        said = meanings(station)
-        own = [one.name for one in fields(station) if one.name in left]
-        missing = set(own) - set(said)
-        assert not missing, f"{station.__name__}: its docstring says nothing of {missing}"
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", station.__name__.removesuffix("Options"))
-        yield f"\n### {name}\n\n{(inspect.getdoc(station) or '').splitlines()[0]}\n".replace("*", r"\*")
+    for station, about, text in stations(ModelConfig):
+        yield f"\n### {station}\n\n{about}\n".replace("*", r"\*")
         yield table("option", "usual", "meaning")
-        for name in own:
+        for name, meaning in meanings(text).items():
             default = left.pop(name).default
-            yield row(f"`{name}`", "always given" if default is MISSING else f"`{default!r}`", said[name])
-    assert not left, f"no station has {set(left)}"
+            yield row(f"`{name}`", "always given" if default is MISSING else f"`{default!r}`", meaning)
+    assert not left, f"the docstring says nothing of {set(left)}"
 
 
-def meanings(station: type) -> dict[str, str]:
-    """Option -> what the docstring's "Attributes" say of it."""
-    text = (inspect.getdoc(station) or "").partition("Attributes:\n")[2].split("\n\n")[0]
+def stations(config: type) -> list[tuple[str, str, str]]:
+    """The parts of the docstring of the options: name, what the part is about, what it says of each option."""
+    return re.findall(r"^(\w[\w ]*): (.*)\n((?: {4}.*\n)+)", inspect.getdoc(config) or "", re.M)
+
+
+def meanings(text: str) -> dict[str, str]:
+    """Option -> what a part of the docstring says of it."""
     found: dict[str, str] = {}
     for names, meaning in re.findall(r"^    (\w[\w, ]*): (.*(?:\n {8,}.*)*)", text, re.M):
         found |= {name.strip(): meaning for name in names.split(",")}

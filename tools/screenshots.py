@@ -32,6 +32,8 @@ PICTURES = {
     "home": Shot("/start?model=zh-en&text=I have a cat.", height=800),
     "attention": Shot("/attention?model=zh-en&text=今天早上你在做什么？&site=cross&layer=2&head=3&query=3"),
     "lesson": Shot("/heads?model=zh-en&text=我有一只猫。"),
+    "path": Shot("/path?model=zh-en&text=I have a cat.&part=softmax", height=800),
+    "answer": Shot("/lens?model=stories&text=The dog was tired, so it went to", height=800),
     "design-page": Shot("/masks?model=stories&text=The dog was tired, so it went to", height=800),
     "design-phone": Shot(
         "/attention?model=zh-en&text=我有一只猫。", width=400, height=800, locale="zh-CN", theme="dark"
@@ -46,6 +48,9 @@ SEEN, MOST = 48, 0.01
 
 Fonts are drawn a little differently from machine to machine; a button or a line of text more is above it.
 """
+
+
+COLOURS = 256  # of a picture, which then has a third of the bytes
 
 
 def apart(one: Path, other: Path) -> float:
@@ -78,6 +83,7 @@ def main() -> int:
 
 def take(into: Path) -> None:
     """Makes all pictures in a folder."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     from tests.browser import chromium
@@ -93,7 +99,10 @@ def take(into: Path) -> None:
                 tab.settled(quiet=1.0)
                 tab.page.get_by_test_id("stSkeleton").first.wait_for(state="detached")  # every part has come
                 shown = tab.page.locator(shot.selector).first if shot.selector else tab.page
-                shown.screenshot(path=into / f"{name}.png", animations="disabled")
+                path = into / f"{name}.png"
+                shown.screenshot(path=path, animations="disabled")
+                small = Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+                small.save(path, optimize=True)
                 tab.close()
         browser.close()
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from vizformer.recorder import StreamEdit as StreamEdit
     from vizformer.recorder import record as record
     from vizformer.recorder import recording as recording
-    from vizformer.recorder import steps as steps
 
 __getattr__, __dir__, __all__ = lazy.names(__name__, __file__)
 __all__ += ["__version__"]

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Literal
 
 from vizformer.analysis import TraceHeads, TraceNumbers
-from vizformer.analysis.heads.attention_arrays import (
+from vizformer.analysis.heads.trace_heads import RecordedNumbers, recorded_heads
+from vizformer.analysis.other_programs.attention_arrays import (
     NOTEBOOK,
     AttentionArrays,
     Tokens,
@@ -27,9 +28,8 @@ from vizformer.analysis.heads.attention_arrays import (
     labels,
     texts_of,
 )
-from vizformer.analysis.heads.attention_files import read_attention
-from vizformer.analysis.heads.attention_outputs import collect
-from vizformer.analysis.heads.recorded_numbers import RecordedNumbers, recorded_heads
+from vizformer.analysis.other_programs.attention_files import read_attention
+from vizformer.analysis.other_programs.attention_outputs import collect
 from vizformer.components import attention, lines, matrix, reading
 from vizformer.components._mount import Html
 from vizformer.components.contract import Heads, Numbers

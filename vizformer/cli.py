@@ -193,8 +193,7 @@ def inspect(ctx: click.Context, source: str, tensors: bool, assume: tuple[str, .
     """
     from vizformer.checkpoints import describe
     from vizformer.checkpoints import inspect as examine
-    from vizformer.checkpoints.tensors.memory import available, need, size
-    from vizformer.checkpoints.tensors.placement import DTYPES
+    from vizformer.checkpoints.tensors.memory import DTYPES, available, need, size
 
     if wrong := [given for given in assume if not given.partition("=")[2]]:
         raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE, e.g. n_heads=4.", param_hint="--assume")
@@ -282,6 +281,22 @@ def heads(
     unread = "" if report.texts == report.given else f" ({report.given - report.texts} others it cannot read)"
     cut = f"; {corpus.cut} of them cut at {MOST_CHARACTERS:,} characters" if corpus.cut else ""
     click.echo(f"{len(report.rows())} heads, measured on {report.texts} texts{unread}{cut}: {out}")
+
+
+@main.command()
+@click.argument("out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+def page(out: Path) -> None:
+    """Write the first page as one HTML file that needs no server: three sentences, every head, every bar, the proofs.
+
+    Any browser opens it, and nothing leaves it: for a web site, a mail, a lesson without a network.
+    """
+    from vizformer.web.catalogue.subject import Subject
+    from vizformer.web.pages.start import EXAMPLES
+    from vizformer.web.widgets.whole_model import saved_page
+
+    made = saved_page.html([Subject(model, text, "") for __, model, text in EXAMPLES], every=True, writes=True)
+    out.write_text(made, encoding="utf-8")
+    click.echo(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 
 
 @main.command()

@@ -67,7 +67,7 @@ def start_app(
     if device:
         os.environ[DEVICE] = device
     if device and device != "cpu":  # an unknown device is refused before the first page is requested
-        from vizformer.checkpoints.tensors.placement import chosen_device
+        from vizformer.checkpoints.tensors.memory import chosen_device
 
         chosen_device(device)
     listening.require_free(host, port)

@@ -3,11 +3,11 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.web.catalogue import head_reports, model_list, sources
+from vizformer.web.catalogue import model_list, sources
 from vizformer.web.link import state
-from vizformer.web.tools.head_report import measuring
-from vizformer.web.tools.head_report.results import draw_results
-from vizformer.web.widgets import model_assumptions
+from vizformer.web.pages.head_report import head_reports, measuring
+from vizformer.web.pages.head_report.results import draw_results
+from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded
@@ -20,7 +20,7 @@ def page() -> None:
     state.fit(model=models)
     model_box(models)
     settings = line()
-    model_assumptions.line(state.view().model)
+    model_suggestions.line(state.view().model)
     guarded()(below)(settings)
 
 

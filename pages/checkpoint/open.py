@@ -7,9 +7,9 @@ from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.model_report import open_model, recorded_code
-from vizformer.web.tools.model_report.questions import read
-from vizformer.web.tools.model_report.summary import example
+from vizformer.web.pages.model_report import open_model, recorded_code
+from vizformer.web.pages.model_report.questions import read
+from vizformer.web.pages.model_report.summary import example
 from vizformer.web.widgets.model_input import model_box
 
 _BEFORE = "open.before"

@@ -4,9 +4,9 @@ import streamlit as st
 
 from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.link import state
-from vizformer.web.tools.model_report import open_model, precision_choice, recorded_code
-from vizformer.web.tools.model_report.questions import absent, ask, read
-from vizformer.web.tools.model_report.summary import (
+from vizformer.web.pages.model_report import open_model, recorded_code, summary
+from vizformer.web.pages.model_report.questions import absent, ask, read
+from vizformer.web.pages.model_report.summary import (
     against_transformers,
     assumptions,
     components,
@@ -30,7 +30,7 @@ def page() -> None:
     if view.model.is_from_elsewhere and not sources.is_there(view.model):
         absent(view.model)
     elif model_cache.is_code(view.model):
-        guarded()(recorded_code.draw)(sources.stamped(view.model), view.text)
+        guarded()(recorded_code.draw_recorded_code)(sources.stamped(view.model), view.text)
     elif (report := read(view.model)) is not None:
         if report.questions:
             with st.expander(_("Other assumptions")):
@@ -38,7 +38,7 @@ def page() -> None:
         if report.problems:
             problems(report)
         elif view.model.is_from_elsewhere:
-            guarded()(precision_choice.choose)(view.model, report)
+            guarded()(summary.choose)(view.model, report)
         components(report)
         draw_summary(report)
         if report.format == "hugging-face" and not report.problems:

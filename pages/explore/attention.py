@@ -1,9 +1,8 @@
 """Attention: every head for the typed sentence, the translation, and what the model expects next."""
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.attention.choices import above
-from vizformer.web.tools.attention.heads import draw_heads
-from vizformer.web.tools.attention.next_token import draw_next_token
+from vizformer.web.pages.attention.choices import above, draw_next_token
+from vizformer.web.pages.attention.heads import draw_heads
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.number_editor import what_changed
@@ -19,7 +18,8 @@ def page() -> None:
 @laboratory
 def pictures(subject: Subject) -> None:
     above(subject)
-    guarded()(what_changed)(subject)
+    if subject.edited:
+        guarded()(what_changed)(subject)
     draw_heads(subject)
     draw_next_token(subject)
 

@@ -1,7 +1,6 @@
 """Fill in the blank: hide words of the sentence; what the model puts there, and where it looks."""
 
-from vizformer.web.tools.fill_mask.other_model import draw_other_model
-from vizformer.web.tools.fill_mask.sentence import blank
+from vizformer.web.pages.blanks import blank, draw_other_model
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.model_input import subject_box
 

@@ -1,7 +1,6 @@
 """From other programs: arrays of attention weights, without a model, in the pictures of the page Attention."""
 
-from vizformer.web.tools.elsewhere.pictures import draw_pictures
-from vizformer.web.tools.elsewhere.upload_form import hand_in
+from vizformer.web.pages.elsewhere import draw_pictures, hand_in
 from vizformer.web.words.errors import guarded
 
 

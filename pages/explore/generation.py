@@ -1,10 +1,9 @@
 """Generation: a text token by token, what each token was chosen from, and what it costs."""
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.generation.beam_search import beam
-from vizformer.web.tools.generation.other_model import draw_other_model
-from vizformer.web.tools.generation.settings import choose
-from vizformer.web.tools.generation.step_by_step import written
+from vizformer.web.pages.generation.beam_search import beam
+from vizformer.web.pages.generation.settings import choose
+from vizformer.web.pages.generation.step_by_step import draw_other_model, written
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box

@@ -4,15 +4,14 @@ import streamlit as st
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.lens.evidence import draw_evidence, evidence_in_words
-from vizformer.web.tools.lens.in_python import draw_in_python
-from vizformer.web.tools.lens.inputs import draw_inputs
-from vizformer.web.tools.lens.layer_shares import draw_layer_shares
-from vizformer.web.tools.lens.layers import draw_layers, follow, in_words
-from vizformer.web.tools.lens.terms import draw_terms
-from vizformer.web.tools.lens.token_choice import choose
+from vizformer.web.pages.lens.evidence import draw_evidence, evidence_in_words
+from vizformer.web.pages.lens.inputs import draw_inputs
+from vizformer.web.pages.lens.layers import draw_layers, follow, in_words
+from vizformer.web.pages.lens.terms import draw_layer_shares, draw_terms
+from vizformer.web.pages.lens.token_choice import choose, draw_in_python
 from vizformer.web.widgets.choices import BESIDE, line
 from vizformer.web.widgets.laboratories import laboratory
+from vizformer.web.widgets.map_words import say_pronoun
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_info
@@ -42,6 +41,7 @@ def pictures(subject: Subject) -> None:
     with beside:
         if subject.checkpoint.is_own:
             guarded()(evidence_in_words)(subject, asked)
+            say_pronoun(subject)
     st.subheader(_("After which layer it appears"), anchor=False)
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:

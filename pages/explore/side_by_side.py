@@ -6,14 +6,11 @@ import streamlit as st
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.model_report import open_model
-from vizformer.web.tools.side_by_side.answers import draw_answers
-from vizformer.web.tools.side_by_side.heads import draw_heads
-from vizformer.web.tools.side_by_side.in_python import draw_in_python
-from vizformer.web.tools.side_by_side.one_head import draw_one_head
-from vizformer.web.tools.side_by_side.pair import asks_for_second, choose
-from vizformer.web.tools.side_by_side.streams import draw_streams
-from vizformer.web.tools.side_by_side.weights import draw_alone, draw_weights
+from vizformer.web.pages.model_report import open_model
+from vizformer.web.pages.side_by_side.answers import draw_answers, draw_in_python, draw_streams
+from vizformer.web.pages.side_by_side.heads import draw_heads, draw_one_head
+from vizformer.web.pages.side_by_side.pair import asks_for_second, choose
+from vizformer.web.pages.side_by_side.weights import draw_alone, draw_weights
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box

@@ -6,10 +6,9 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.components import table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if.all_parts import draw_all_parts
-from vizformer.web.tools.what_if.all_tokens import draw_all_tokens
-from vizformer.web.tools.what_if.between_prompts import draw_between_prompts
-from vizformer.web.tools.what_if.set_of_prompts import draw_set_of_prompts
+from vizformer.web.pages.what_if.all_parts import draw_all_parts, draw_all_tokens
+from vizformer.web.pages.what_if.between_prompts import draw_between_prompts
+from vizformer.web.pages.what_if.set_of_prompts import draw_set_of_prompts
 from vizformer.web.widgets.choices import line, one_of
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box

@@ -1,7 +1,7 @@
 """Check your own: numbers of the reader's own program, step by step against the model's trace for her sentence."""
 
-from vizformer.web.tools.compare import computations
-from vizformer.web.tools.compare.submission import hand_in
+from vizformer.web.pages import compare
+from vizformer.web.pages.compare import hand_in
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import show_info
 
@@ -10,7 +10,7 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    if (sizes := computations.too_long(subject)) is not None:
+    if (sizes := compare.too_long(subject)) is not None:
         show_info(
             "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",
             n=sizes[0],

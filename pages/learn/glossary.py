@@ -3,8 +3,9 @@
 import streamlit as st
 
 from vizformer.web.frame import sitemap
-from vizformer.web.frame.search import WANTED
-from vizformer.web.widgets import bibliography, glossary
+from vizformer.web.frame.bar import WANTED
+from vizformer.web.pages import bibliography
+from vizformer.web.widgets import glossary
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.i18n import _, language, show_info, show_markdown, show_note, translate

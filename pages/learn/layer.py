@@ -4,9 +4,7 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.layer.sentence import draw_sentence
-from vizformer.web.tools.layer.stack import choose_layer
-from vizformer.web.tools.layer.toy import draw_toy
+from vizformer.web.pages.layer import choose_layer, draw_sentence, draw_toy
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _

@@ -3,8 +3,7 @@
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.web.tools.paper.no_weights import draw_no_weights
-from vizformer.web.tools.paper.small_examples import draw_four_keys, draw_two_rows
+from vizformer.web.pages.paper import draw_four_keys, draw_no_weights, draw_two_rows
 
 
 def page() -> None:

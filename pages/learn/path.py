@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.web.frame import presenting, progress, sitemap
-from vizformer.web.tools.start.path.stations import draw_path
+from vizformer.web.pages.path.stations import draw_path
 from vizformer.web.widgets import tiles
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _

@@ -3,10 +3,9 @@
 import streamlit as st
 
 from vizformer.web.frame import progress
-from vizformer.web.tools.start.doors import draw_doors
-from vizformer.web.tools.start.picture import draw_examples, draw_heading, draw_picture, forget_written
+from vizformer.web.pages.start import draw_doors, draw_examples, draw_heading, draw_picture, forget_written
+from vizformer.web.widgets.map_words import say_pronoun
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.widgets.plain_heads import say_pronoun
 
 
 def page() -> None:

@@ -4,10 +4,8 @@ import streamlit as st
 
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
-from vizformer.web.tools.train.finished_model import keep
-from vizformer.web.tools.train.form import choose
-from vizformer.web.tools.train.snapshots import explore
-from vizformer.web.tools.train.status import draw_status
+from vizformer.web.pages.train.form import choose
+from vizformer.web.pages.train.running import draw_status, explore, keep
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_info, show_note
 

@@ -16,7 +16,7 @@ from vizformer.web.lessons import (
     training,
 )
 from vizformer.web.lessons import map as map_
-from vizformer.web.tools.worksheet.sheet import draw_sheet
+from vizformer.web.pages.worksheet import draw_sheet
 from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import Registry

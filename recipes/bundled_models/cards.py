@@ -6,7 +6,7 @@ from typing import Any
 from recipes.bundled_models.zh_en_measures import BEAM, READ_BACK
 from recipes.corpus import TEST_BOOK
 from recipes.translator import left_out
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 
 LLAMA = """A decoder-only Transformer in the style of LLaMA (rotary positions, RMSNorm before each sublayer, SwiGLU, keys and
 values shared by pairs of query heads, no biases, tied embeddings) that continues simple English and Chinese text."""

@@ -9,7 +9,7 @@ from recipes.bundled_models.recipe import TextRecipe, train_on_rows
 from recipes.corpus import SOURCES, Corpus
 from recipes.loop import LoopOptions, Progress
 from recipes.vocabulary import BERT_PAD, CLS, MASK, SEP, train_wordpiece
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 from vizformer.text import Tokenizer
 from vizformer.training.loss import IGNORED
 

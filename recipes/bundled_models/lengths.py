@@ -23,7 +23,7 @@ from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.model import Transformer
-from vizformer.options.positions import Positions
+from vizformer.options import Positions
 from vizformer.text import Tokenizer
 from vizformer.training.lengths import LONGEST, MEASURED, SCHEMES, byte_ids, losses, measured
 from vizformer.training.loss import RowBatch

@@ -9,7 +9,7 @@ import torch
 from recipes.batches import Row, row_batches
 from recipes.loop import LoopOptions, Progress, best_device, fit
 from recipes.loss import token_loss
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer

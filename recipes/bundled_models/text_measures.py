@@ -14,7 +14,7 @@ from recipes.bundled_models.recipe import mean_loss
 from recipes.bundled_models.stories import CONTEXT, next_token_row
 from recipes.corpus import Corpus
 from recipes.vocabulary import BOS
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 from vizformer.model import Transformer
 from vizformer.training.loss import IGNORED
 

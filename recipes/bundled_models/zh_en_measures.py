@@ -9,7 +9,7 @@ from recipes.translate import translate_all, translate_and_read_back
 from recipes.translator.measure import MAX_NEW, TOKENIZE, measure
 from recipes.translator.training_set import DIRECTIONS, read_lines
 from tests.translation.everyday import held, sentences
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 
 BEAM, READ_BACK = 4, 16  # hypotheses: of beam search alone, and of the one whose texts are read back
 N_TEST = 800  # held-out pairs of Tatoeba

@@ -18,10 +18,10 @@ from transformers import BartConfig, BartForConditionalGeneration, GPT2Config, G
 
 import vizformer as vf
 from vizformer.analysis import head_maps
-from vizformer.analysis.heads import attention_arrays
-from vizformer.analysis.heads.attention_arrays import PAGE, Limits, Tokens, attention_groups
-from vizformer.analysis.heads.attention_files import read_attention
-from vizformer.analysis.heads.attention_outputs import collect
+from vizformer.analysis.other_programs import attention_arrays
+from vizformer.analysis.other_programs.attention_arrays import PAGE, Limits, Tokens, attention_groups
+from vizformer.analysis.other_programs.attention_files import read_attention
+from vizformer.analysis.other_programs.attention_outputs import collect
 from vizformer.components import attention
 from vizformer.errors import TraceError
 

@@ -9,7 +9,7 @@ import torch
 from recipes.vocabulary import CLS, SEP, train_wordpiece
 from tests import tiny
 from vizformer.analysis import guess, guesses, head_maps, hide, looks_at, mean_guess
-from vizformer.analysis.attribution import blanks
+from vizformer.analysis.one_forward import predictions
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
@@ -51,7 +51,7 @@ def test_many_tokens_take_several_batches(monkeypatch: pytest.MonkeyPatch) -> No
     model = bert()
     tokens = model.encode(TEXT)
     at_once = guesses(model, tokens)
-    monkeypatch.setattr(blanks, "AT_ONCE", 3)
+    monkeypatch.setattr(predictions, "AT_ONCE", 3)
     np.testing.assert_allclose(guesses(model, tokens), at_once, rtol=1e-6)
 
 

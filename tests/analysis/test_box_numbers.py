@@ -7,11 +7,9 @@ import pytest
 
 from tests.bundled import load
 from tests.explain.variants import VARIANTS, traced
-from vizformer.analysis.attribution.box_numbers import BOXES, numbers_of_box
-from vizformer.analysis.attribution.picture_numbers import CELLS
+from vizformer.analysis.one_forward.box_numbers import BOXES, numbers_of_box
+from vizformer.analysis.one_forward.picture_numbers import CELLS
 from vizformer.errors import TraceError
-
-LAYER_BOXES = [box for box in BOXES if "norm" in box or box == "feedforward"]
 
 
 @pytest.mark.parametrize("name", VARIANTS)

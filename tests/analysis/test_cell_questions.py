@@ -7,8 +7,8 @@ import pytest
 
 from tests import tiny
 from vizformer.analysis import answer_cell, cell_question, habit_question, head_maps, kinds
-from vizformer.analysis.heads import cell_questions
-from vizformer.analysis.heads.statistics import head_statistics
+from vizformer.analysis.heads import questions
+from vizformer.analysis.heads.measures import head_statistics
 from vizformer.errors import TraceError
 
 KINDS = [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
@@ -83,7 +83,7 @@ def test_every_habit_has_its_cell(monkeypatch, habit, shift):
             weights[0, 1, i, target] = 0.9
     maps = HeadMaps(weights, weights, np.zeros((1, n, n), np.uint8))
     monkeypatch.setattr(
-        cell_questions,
+        questions,
         "head_maps",
         lambda trace, kind, queries: HeadMaps(
             weights[:, :, :queries], weights[:, :, :queries], maps.reasons[:, :queries]

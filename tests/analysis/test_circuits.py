@@ -15,7 +15,7 @@ from recipes.handmade_models import (
 from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.circuits import (
-    chance,
+    composition,
     compositions,
     copying_scores,
     eigenvalues,
@@ -190,15 +190,15 @@ def turned(count, d_model, rank):
 @pytest.mark.parametrize("strength", [[1.0], [1.0] * 6, [0.9] + [0.02] * 5, [2.0**-i for i in range(6)]])
 def test_chance_has_the_moments_of_matrices_that_are_turned_at_random_and_bounds_their_tail(strength):
     d_model, count = 32, 40_000
-    shares = chance.shares(torch.tensor(strength, dtype=torch.float64))
+    shares = composition.shares(torch.tensor(strength, dtype=torch.float64))
     frames = turned(2 * count, d_model, len(strength))
     g = (frames[:count].mT @ frames[count:]).square()
     t = (shares[:, None] * g * shares).sum((1, 2))
     assert float(t.mean()) == pytest.approx(1 / d_model, rel=0.03)  # 40,000 draws: a hundredth
-    deviation = chance.deviation(shares, shares, d_model)
+    deviation = composition.chance_deviation(shares, shares, d_model)
     assert float(t.std()) == pytest.approx(float(deviation), rel=0.05)
     every = shares.expand(count, -1)
-    found = chance.probability(t, every, every, d_model)
+    found = composition.probability(t, every, every, d_model)
     for level in (0.1, 0.01, 1e-3):
         assert float((found < level).double().mean()) <= level
     least = float(found.min())  # and it falls: of many draws the most unlikely one is called so

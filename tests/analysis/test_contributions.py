@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.analysis.attribution.backward import mean_row
-from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
+from vizformer.analysis.head_outputs import contributions, key_contributions
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 

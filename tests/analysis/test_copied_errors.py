@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vizformer.analysis.costs.parameter_count import BASE, count
-from vizformer.analysis.own_steps.copied_errors import EXERCISES
+from vizformer.analysis.other_programs.copied_errors import EXERCISES
 from vizformer.explain import examples
 from vizformer.model.positions import sinusoidal_encoding
 

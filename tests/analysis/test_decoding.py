@@ -11,7 +11,7 @@ import torch
 from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.costs.generation_cost import generation_costs
-from vizformer.analysis.decoding.read_back import all_read_back, back_probability, goes_both_ways
+from vizformer.analysis.decoding.read_back import all_read_back, back_probabilities, goes_both_ways
 from vizformer.analysis.decoding.ways import beams, cache_difference, first_token, growth, written
 from vizformer.errors import TraceError
 from vizformer.generation import Sampling, length_penalty
@@ -47,7 +47,8 @@ def test_beam_search_finds_a_more_probable_text_that_is_worse_both_ways() -> Non
         assert "bread" not in best.text
         assert best.log_probability > greedy.log_probability + 1
         assert best.ended
-        both = [one.log_probability + back_probability(checkpoint, text, one.text) for one in (greedy, best)]
+        backs = back_probabilities(checkpoint, text, [greedy.text, best.text])
+        both = [one.log_probability + back for one, back in zip((greedy, best), backs, strict=True)]
         assert both[0] > both[1] + 1
 
 
@@ -121,8 +122,11 @@ def test_the_way_back_is_the_probability_of_the_sentence_and_its_end(text: str, 
     wanted = [*(token.id for token in trace.tokens["decoder"][1:]), checkpoint.model.config.eos_id]
     log_p = torch.log_softmax(trace.logits.double(), -1)
     total = sum(float(log_p[row, id]) for row, id in enumerate(wanted))
-    assert back_probability(checkpoint, text, translation) == pytest.approx(total, abs=1e-4)
-    assert back_probability(checkpoint, text, " ") == back_probability(checkpoint, text, "very " * 600) == -math.inf
+    longer = translation * 2  # fills the batch up: it must not be heard
+    backs = back_probabilities(checkpoint, text, [" ", translation, longer, "very " * 600])
+    assert backs == [-math.inf, pytest.approx(total, abs=1e-4), backs[2], -math.inf]
+    assert back_probabilities(checkpoint, text, [longer]) == pytest.approx([backs[2]], abs=1e-4)
+    assert back_probabilities(checkpoint, text, [" "]) == [-math.inf]
 
 
 def test_who_translates_one_way_reads_nothing_back() -> None:
@@ -130,7 +134,7 @@ def test_who_translates_one_way_reads_nothing_back() -> None:
     assert goes_both_ways(load("zh-en"))
     assert not goes_both_ways(stories)
     with pytest.raises(TraceError, match="one way only"):
-        back_probability(stories, "Once", "upon")
+        back_probabilities(stories, "Once", ["upon"])
 
 
 @pytest.mark.parametrize(
@@ -143,4 +147,4 @@ def test_first_tokens_alone_make_no_translator(architecture: str, changes: dict[
     marked = replace(plain, tokenizer=plain.tokenizer.with_first_tokens({"CJK": first, "LATIN": second}))
     assert not goes_both_ways(marked)
     with pytest.raises(TraceError, match="one way only"):
-        back_probability(marked, "the cats", "the dogs")
+        back_probabilities(marked, "the cats", ["the dogs"])

@@ -22,7 +22,7 @@ from vizformer.analysis import (
     without_keys,
 )
 from vizformer.components.attention import pack, pack_heads
-from vizformer.components.small_maps import pools, shades, thumbnails
+from vizformer.components.contract import pools, shades, thumbnails
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Trace, Transformer
 

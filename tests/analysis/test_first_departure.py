@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from tests.bundled import load
-from vizformer.analysis.own_steps import first_departure as steps
-from vizformer.analysis.own_steps import known_mistakes
-from vizformer.analysis.own_steps.known_mistakes import hints
+from vizformer.analysis.other_programs import first_departure as steps
+from vizformer.analysis.other_programs import known_mistakes
+from vizformer.analysis.other_programs.known_mistakes import hints
 from vizformer.errors import TraceError
 from vizformer.model.positions import sinusoidal_encoding
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from vizformer import analysis, load
+from vizformer.analysis.causes.ablation import TokenEffects, token_sweep
 from vizformer.analysis.causes.edge_attribution import EdgeScores
 from vizformer.analysis.causes.prompt_sets import PromptRow
 from vizformer.analysis.causes.set_effects import SetEffects
-from vizformer.analysis.causes.tokens_left_out import TokenEffects, token_sweep
-from vizformer.analysis.corpus_heads.report_file import read_report
+from vizformer.analysis.corpus_heads.report import read_report
 from vizformer.analysis.frames import frame
 from vizformer.assets import asset
 

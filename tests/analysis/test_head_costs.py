@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.costs.head_sharing import possible_groups, sharing_cost
+from vizformer.analysis.costs.generation_cost import possible_groups, sharing_cost
 from vizformer.config import ModelConfig
 from vizformer.model import Cache, Transformer
 

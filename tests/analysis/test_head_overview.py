@@ -17,12 +17,12 @@ from vizformer.analysis import (
     sinks,
     site_name,
 )
-from vizformer.analysis.heads import small_maps
+from vizformer.analysis.heads import measures
 from vizformer.analysis.heads.maps import records_of
-from vizformer.analysis.heads.small_maps import records_overview
-from vizformer.components.small_maps import THUMBNAIL, pools, shades, thumbnails
+from vizformer.analysis.heads.measures import records_overview
+from vizformer.components.contract import THUMBNAIL, pools, shades, thumbnails
 from vizformer.model import Cell, Edit, Trace, Transformer
-from vizformer.model.mixing import weights_of
+from vizformer.model.records import weights_of
 
 N = 300  # tokens: pools of 9 and of 10 cells
 WINDOW = {"sliding_window": 40, "sliding_layers": (1,)}
@@ -91,12 +91,12 @@ def test_rows_that_see_nothing_are_empty_in_the_small_maps() -> None:
 def test_a_short_text_takes_one_pass_over_each_layer_and_a_long_one_few_numbers_at_once(monkeypatch, n, passes) -> None:
     trace, held = traced("decoder-only", {}), list[int]()
     monkeypatch.setattr(
-        small_maps, "weights_of", lambda *given: held.append((found := weights_of(*given)).numel()) or found
+        measures, "weights_of", lambda *given: held.append((found := weights_of(*given)).numel()) or found
     )
     records = [one.of_queries(0, n) for one in records_of(trace, "decoder")]
     records_overview(records, pools(n), pools(N))
     assert len(held) == passes
-    assert max(held) <= small_maps.AT_ONCE
+    assert max(held) <= measures.AT_ONCE
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)

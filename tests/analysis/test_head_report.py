@@ -26,13 +26,11 @@ from vizformer.analysis import head_maps, kinds, logit_attribution
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts, worker
 from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
-from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
-from vizformer.analysis.corpus_heads.passage import head_on_passage
-from vizformer.analysis.corpus_heads.report import COLUMNS
-from vizformer.analysis.corpus_heads.report_file import read_report, write_report
+from vizformer.analysis.corpus_heads.one_text import head_on_passage, is_delimiter, read_tokens, run
+from vizformer.analysis.corpus_heads.report import COLUMNS, read_report, write_report
 from vizformer.analysis.corpus_heads.running import GROUP
 from vizformer.analysis.corpus_heads.sums import CORNER
-from vizformer.analysis.masks.runs import rerun
+from vizformer.analysis.masks import rerun
 from vizformer.errors import VizformerError
 from vizformer.jobs import worker as jobs
 
@@ -495,12 +493,6 @@ def test_the_effect_on_the_logit_is_the_heads_own_term_of_the_next_token(name):
                 values += [term.value for term in terms if (term.part, term.place, term.head) == ("head", site, head)]
             assert found.mean["logit_effect"][layer, head] == pytest.approx(np.mean(values), abs=1e-6)
             assert found.spread["logit_effect"][layer, head] == pytest.approx(np.std(values), abs=1e-6)
-
-
-def _entropy(checkpoint, passage, head):
-    """Of a head of the second layer on one text, over the rows that have a choice."""
-    weights = checkpoint.trace(passage.text)["decoder.1.self"].pattern(head)[1:].double()
-    return float(torch.special.entr(weights).sum(-1).mean())
 
 
 def test_a_file_of_another_version_is_refused(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from tests.bundled import load
 from vizformer.analysis import bundled_set, over_prompts
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.head_roles import KINDS, MODEL, roles_of_heads
-from vizformer.analysis.corpus_heads.report_file import digest
+from vizformer.analysis.causes.asked_prompts import KINDS, MODEL, roles_of_heads
+from vizformer.analysis.corpus_heads.report import digest
 from vizformer.assets import asset
 
 HEADS = [Part(f"decoder.{layer}.cross", head) for layer in range(3) for head in range(4)]

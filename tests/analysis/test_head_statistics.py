@@ -5,7 +5,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer.analysis import HeadMaps, head_maps
-from vizformer.analysis.heads.statistics import head_statistics
+from vizformer.analysis.heads.measures import head_statistics
 
 N = 6
 

@@ -5,25 +5,10 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.masks.leakage import leak, leak_of, replacements, run_blocked
-from vizformer.analysis.masks.runs import own_blocked
+from tests.analysis.three_kinds import MODELS, checkpoint, traced
+from vizformer.analysis.masks import leak, leak_of, own_blocked, replacements, run_blocked
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.model import Trace
-
-MODELS = {
-    "encoder-decoder": {},
-    "decoder-only": tiny.LLAMA,
-    "encoder-only": tiny.BERT,
-}
-
-
-def checkpoint(architecture: str) -> Checkpoint:
-    return tiny.checkpoint(architecture, **MODELS[architecture])
-
-
-def traced(model: Checkpoint, text: str) -> Trace:
-    return model.trace(text, target="I have a cat." if model.model.config.architecture == "encoder-decoder" else None)
 
 
 @pytest.fixture(params=MODELS)

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from tests.bundled import load
-from vizformer.analysis.attribution.learned_texts import bounds_for, familiarity, nearest, read_bounds, strange
+from vizformer.analysis.one_forward.predictions import bounds_for, familiarity, nearest, read_bounds, strange
 from vizformer.assets import asset
 from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH
-from vizformer.web.tools.start.picture import EXAMPLES
-from vizformer.web.widgets.source_language import MEANINGS
+from vizformer.web.pages.start import EXAMPLES
+from vizformer.web.widgets.model_suggestions import MEANINGS
 
 LECTURES = (
     "The animal didn't cross the street because it was too tired.",

@@ -13,11 +13,11 @@ from recipes.handmade_models import INDUCTION, induction_by_hand
 from tests import tiny
 from vizformer.analysis import logit_attribution, logit_lens
 from vizformer.analysis.attribution.direct import by_key, neurons, what_is_frozen
-from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
-from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.analysis.causes.prompt_pairs import prompt_pair
-from vizformer.analysis.heads.residual_contributions import key_contributions
+from vizformer.analysis.head_outputs import key_contributions
+from vizformer.analysis.one_forward.followed_token import follow_token
+from vizformer.analysis.one_forward.predictions import next_tokens
 from vizformer.analysis.side_by_side.heads import two_answers
 from vizformer.analysis.side_by_side.runs import two_runs
 from vizformer.errors import TraceError
@@ -341,7 +341,7 @@ def test_tokens_with_the_same_logit_share_their_rank_and_none_of_them_is_first()
 
 
 def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> None:
-    """What is generated, the lens, the walk, and the forced rows say the same of one row."""
+    """What is generated, the lens, the path, and the forced rows say the same of one row."""
     checkpoint = tiny.checkpoint(**tiny.MARIAN)
     pad = checkpoint.model.config.never_written
     with torch.no_grad():
@@ -353,18 +353,18 @@ def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> No
     assert float(step.probabilities[pad]) > 0.9 > 2 * p
     lens = logit_lens(checkpoint, trace, [last], targets=[step.id])
     listed = next_tokens(checkpoint, trace, last)
-    walk = walkthrough(checkpoint, trace, last)
+    followed = follow_token(checkpoint, trace, last)
     answers = two_answers(two_runs(checkpoint, trace, checkpoint, trace), last)
     (token,) = checkpoint.tokenizer.tokens([step.id])
-    assert pad not in [one.token.id for one in (*listed, *walk.candidates)]
+    assert pad not in [one.token.id for one in (*listed, *followed.candidates)]
     for found, probability in (
         (listed[0].token, listed[0].probability),
-        (walk.writing.choices[last].own, walk.writing.probabilities[last]),
+        (followed.writing.choices[last].own, followed.writing.probabilities[last]),
         (checkpoint.tokenizer.tokens(lens.top[-1, 0, :1].tolist())[0], lens.probabilities[-1, 0, 0]),
         (answers.tokens[0].token, answers.tokens[0].first),
     ):
         assert (found.id, probability) == (token.id, pytest.approx(p, rel=1e-5))
-    assert walk.candidates[0] == next_tokens(checkpoint, trace, walk.position)[0]
+    assert followed.candidates[0] == next_tokens(checkpoint, trace, followed.position)[0]
     assert prompt_pair(checkpoint, "我有一只猫。", "我有一只狗。", target="a cat", other=5).answer == step.id
 
 

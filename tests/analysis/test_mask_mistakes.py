@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.masks.mistakes import (
+from vizformer.analysis.masks import (
     PRECISIONS,
     agreement,
     blind_output,

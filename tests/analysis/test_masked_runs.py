@@ -1,11 +1,14 @@
 """The padded batch, and the model run with other masks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.masks.runs import (
+from tests.analysis.three_kinds import MODELS, checkpoint, traced
+from vizformer.analysis.masks import (
     expectations,
     layers_masked_alike,
     mask_edit,
@@ -16,21 +19,7 @@ from vizformer.analysis.masks.runs import (
 )
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import masked_attention
-from vizformer.model import Cell, Edit, Reason, Trace
-
-MODELS = {
-    "encoder-decoder": {},
-    "decoder-only": tiny.LLAMA,
-    "encoder-only": tiny.BERT,
-}
-
-
-def checkpoint(architecture: str) -> Checkpoint:
-    return tiny.checkpoint(architecture, **MODELS[architecture])
-
-
-def traced(model: Checkpoint, text: str) -> Trace:
-    return model.trace(text, target="I have a cat." if model.model.config.architecture == "encoder-decoder" else None)
+from vizformer.model import Cell, Edit, Patch, Reason
 
 
 @pytest.fixture(params=MODELS)
@@ -105,12 +94,20 @@ def test_nothing_painted_is_no_edit_and_the_traces_own_edit_stays() -> None:
     assert mask_edit(trace, "decoder", own_blocked(trace, "decoder")) is None
     windowed = tiny.checkpoint("decoder-only", sliding_window=2, sliding_layers=(1,)).trace("我有一只猫。")
     assert mask_edit(windowed, "decoder", own_blocked(windowed, "decoder")) is None
-    edited = model.trace("我有一只猫。", edit=Edit((Cell("decoder.0.pre", (1, 0), 9.0),)))
+    whole = Edit(
+        (Cell("decoder.0.pre", (1, 0), 9.0),),
+        unscaled=frozenset({"decoder.0.self"}),
+        temperatures={"decoder.1.self": 2.0},
+        patches=(Patch("decoder.0.self.z", (1,)),),
+        skipped=frozenset({"decoder.1"}),
+    )
+    edited = model.trace("我有一只猫。", edit=whole)
     wanted = own_blocked(edited, "decoder")
     wanted[:, 1, 0] = True
     edit = mask_edit(edited, "decoder", wanted)
     assert edit is not None
     assert [cell.tensor for cell in edit.cells] == ["decoder.0.pre", "decoder.0.self.mask", "decoder.1.self.mask"]
+    assert dataclasses.replace(edit, cells=whole.cells) == whole
 
 
 def test_layers_with_a_window_are_painted_by_themselves() -> None:

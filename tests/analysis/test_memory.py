@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.decoding.changed_memory import change_memory, probabilities, written
+from vizformer.analysis.decoding.teacher_forcing import change_memory, probabilities, written
 from vizformer.errors import TraceError
 
 TEXT = "他喜欢喝水。"

@@ -9,12 +9,10 @@ import torch
 import torch.nn.functional as F
 
 from tests.bundled import load
-from vizformer.analysis.heads.minimal_pairs import MOST_PAIRS, coins, minimal_pair, places
-from vizformer.analysis.heads.pronouns import reference_shift
-from vizformer.analysis.vectors.senses import sense_gap
-from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS
-from vizformer.web.widgets.plain_heads import MOST, RARE
-from vizformer.web.widgets.pronoun_sentences import PAIRS
+from vizformer.analysis.heads.pronouns import MOST_PAIRS, coins, minimal_pair, places, reference_shift
+from vizformer.analysis.vectors.contextual import sense_gap
+from vizformer.web.lessons.tokens.contexts import FRAMES, OCCASIONS
+from vizformer.web.widgets.map_words import MOST, PAIRS, RARE
 
 HE = PAIRS["he"][:6]
 

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests import tiny
 from vizformer.analysis.costs.generation_cost import forward_pass
-from vizformer.analysis.costs.model_costs import model_cost, parameters
+from vizformer.analysis.costs.parameter_count import model_cost, parameters
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer, count_parameters
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.analysis.positions.effects import moved_scores, small_model
+from vizformer.analysis.positions import moved_scores, small_model
 from vizformer.model import Trace
 
 QUERY, KEY, FILLER, DISTANCE, FURTHEST = 5, 9, 2, 3, 20

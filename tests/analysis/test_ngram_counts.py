@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from vizformer.analysis.decoding.ngram_counts import bleu, words_of
+from vizformer.analysis.decoding.read_back import bleu, words_of
 
 WORDS = st.sampled_from(
     [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vizformer.analysis.costs.model_costs import model_cost
 from vizformer.analysis.costs.paper_results import RECIPES, TABLE_2, TABLE_3, counted
+from vizformer.analysis.costs.parameter_count import model_cost
 from vizformer.config import ModelConfig
 
 

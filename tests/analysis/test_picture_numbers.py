@@ -6,9 +6,9 @@ import torch
 
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.attribution import picture_numbers
-from vizformer.analysis.attribution.picture_numbers import HEADS, SHOWN, apart, forward_picture, shown_layers
-from vizformer.analysis.heads.resting import Rest, find_rest
+from vizformer.analysis.heads.measures import Rest, find_rest
+from vizformer.analysis.one_forward import picture_numbers
+from vizformer.analysis.one_forward.picture_numbers import HEADS, SHOWN, apart, forward_picture, shown_layers
 
 CASES = {
     "zh-en": "I have a cat.",

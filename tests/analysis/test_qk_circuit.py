@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.heads.qk_circuit import asymmetry, bilinear, score_forms
+from vizformer.analysis.scores.qk_circuit import asymmetry, bilinear, score_forms
 from vizformer.model import Cell, Edit
 
 KINDS = [("encoder-only", {}), ("encoder-only", tiny.BERT), ("decoder-only", tiny.LLAMA), ("decoder-only", {})]

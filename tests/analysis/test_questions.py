@@ -18,8 +18,8 @@ from vizformer.analysis import (
     where_question,
 )
 from vizformer.analysis.heads import questions
+from vizformer.analysis.heads.measures import find_rest
 from vizformer.analysis.heads.questions import MOST_CHOICES
-from vizformer.analysis.heads.resting import find_rest
 
 KINDS = [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
 

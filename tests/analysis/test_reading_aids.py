@@ -18,7 +18,7 @@ from vizformer.analysis import (
     site_name,
     without_keys,
 )
-from vizformer.components.small_maps import pools
+from vizformer.components.contract import pools
 from vizformer.model import Cell, Edit, Reason, Trace
 from vizformer.model.records import AttentionRecord
 

@@ -6,9 +6,15 @@ import torch
 from torch.autograd.functional import jacobian
 
 from tests import tiny
-from vizformer.analysis.training.recurrent import felt, gru_gradients, jacobian_cost, least_felt, transformer_gradients
+from vizformer.analysis.training.depth_gradients import (
+    felt,
+    gru_gradients,
+    jacobian_cost,
+    least_felt,
+    transformer_gradients,
+)
 from vizformer.assets import asset
-from vizformer.training.gru import GRULanguageModel, load_gru
+from vizformer.training.repeater import GRULanguageModel, load_gru
 
 SENTENCE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 

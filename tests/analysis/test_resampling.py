@@ -9,8 +9,7 @@ from tests import tiny
 from tests.analysis.test_ablation import KINDS_OF_MODEL, made
 from tests.bundled import load
 from vizformer.analysis.causes.ablation import Part, parts_of, without
-from vizformer.analysis.causes.other_texts import read_other_texts
-from vizformer.analysis.causes.part_outputs import draw_outputs, outputs_of
+from vizformer.analysis.causes.part_outputs import draw_outputs, outputs_of, read_other_texts
 from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.errors import TraceError
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.bundled import load
-from vizformer.analysis.heads.resting import RESTS, find_rest, resting_head
+from vizformer.analysis.heads.measures import RESTS, find_rest, resting_head
 from vizformer.model.masks import Reason
 
 

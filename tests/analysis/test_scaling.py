@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.heads import score_scaling
+from vizformer.analysis.scores import score_scaling
 from vizformer.explain.arrays import softmax
 from vizformer.model import Edit
 

@@ -19,7 +19,7 @@ from vizformer.analysis import (
     two_runs,
 )
 from vizformer.analysis.side_by_side.heads import differing_rows
-from vizformer.analysis.side_by_side.streams import _dominant
+from vizformer.analysis.side_by_side.runs import _dominant
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer

@@ -7,7 +7,7 @@ import torch
 from tests import planted_circuits as planted
 from tests.bundled import load
 from vizformer.analysis import logit_attribution, signed_role
-from vizformer.analysis.heads.signed_roles import EXPECTED, MOST_ROWS
+from vizformer.analysis.head_outputs import EXPECTED, MOST_ROWS
 from vizformer.errors import TraceError
 
 

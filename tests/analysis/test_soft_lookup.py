@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.heads import soft_lookup
+from vizformer.analysis.scores import soft_lookup
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import softmax
 from vizformer.model import Cell, Edit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vizformer.analysis.costs.sparse_reach import (
+from vizformer.analysis.costs.layer_types import (
     SPARSE_KINDS,
     SparseCost,
     SparseKind,

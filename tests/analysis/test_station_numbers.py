@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests.bundled import load
-from vizformer.analysis.attribution import station_numbers
-from vizformer.analysis.attribution.forward_scenes import walkthrough
+from vizformer.analysis.one_forward import station_numbers
+from vizformer.analysis.one_forward.followed_token import follow_token
 
 SENTENCE = "我有一只猫。"
 
@@ -18,7 +18,7 @@ def forward():
     return (
         checkpoint,
         trace,
-        walkthrough(checkpoint, trace, [token.text for token in trace.tokens["encoder"]].index("猫")),
+        follow_token(checkpoint, trace, [token.text for token in trace.tokens["encoder"]].index("猫")),
     )
 
 
@@ -87,7 +87,7 @@ def test_a_token_at_another_place_is_what_the_model_would_read(forward) -> None:
 
 def stories_walk():
     checkpoint = load("stories")
-    return walkthrough(checkpoint, checkpoint.trace("The dog was"), 2)
+    return follow_token(checkpoint, checkpoint.trace("The dog was"), 2)
 
 
 def test_temperatures_and_neighbours(forward) -> None:

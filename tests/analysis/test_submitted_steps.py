@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
-from vizformer.analysis.own_steps import submitted_steps
-from vizformer.analysis.own_steps.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, read_file, read_text
+from vizformer.analysis.other_programs import submitted_steps
+from vizformer.analysis.other_programs.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, read_file, read_text
 from vizformer.errors import TraceError
 
 X = torch.tensor([[0.25, -torch.inf], [1.5e-3, -7.0]])

@@ -61,6 +61,16 @@ def test_after_an_error_the_model_goes_on_from_what_it_wrote(name: str, text: st
     rest, mine = right[2:], free[2:]
     differ = sum(a != b for a, b in zip(rest, mine, strict=False)) + abs(len(rest) - len(mine))
     assert found.changed == differ > 0
+    forced = [row.probability for row in found.rows]
+    assert found.chances[:2] == pytest.approx(forced[:2], abs=1e-5)  # they have read the same
+    source, beginning = checkpoint.opening(text)
+    start = [token.id for token in beginning]
+    read = {"target_ids": [*start, *ids[:-1]]} if source else {"ids": [*start, *ids[:-1]]}
+    logits = checkpoint.trace(**({"ids": [token.id for token in source]} if source else {}) | read).logits
+    p = logits[len(start) - 1 :].double().softmax(-1)
+    expected = [float(p[i, id]) for i, id in zip(range(len(p)), right, strict=False)]
+    assert found.chances == pytest.approx(expected, abs=1e-5)
+    assert max(abs(a - b) for a, b in zip(found.chances[2:], forced[2:], strict=False)) > 0.1
 
 
 def test_an_error_begins_with_the_given_target() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer.analysis import kinds
-from vizformer.analysis.heads.resting import resting_head
-from vizformer.analysis.heads.telling_head import find_telling_head, telling, words_to_look_at
+from vizformer.analysis.heads.measures import find_telling_head, resting_head, telling, words_to_look_at
 from vizformer.web.link.view import usual_query
 
 

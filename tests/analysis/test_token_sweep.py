@@ -5,8 +5,7 @@ import pytest
 
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.causes.ablation import Part, effect
-from vizformer.analysis.causes.tokens_left_out import token_sweep, ways
+from vizformer.analysis.causes.ablation import Part, effect, token_sweep, ways
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 

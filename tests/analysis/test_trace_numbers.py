@@ -15,13 +15,13 @@ import vizformer as vf
 from tests import tiny
 from tests.analysis.test_head_overview import KINDS_OF_MODEL, traced
 from vizformer.analysis import TraceNumbers
-from vizformer.analysis.heads.attention_arrays import Limits
-from vizformer.analysis.heads.attention_files import read_attention
+from vizformer.analysis.other_programs.attention_arrays import Limits
+from vizformer.analysis.other_programs.attention_files import read_attention
 from vizformer.components import packing
 from vizformer.components.contract import Heads, Numbers
 from vizformer.errors import TraceError
 from vizformer.model import Trace
-from vizformer.model.mixing import Scoring
+from vizformer.model.records import Scoring
 from vizformer.model.trace_file import open_trace
 
 SENTENCES = {"zh-en": "我有一只猫。", "stories": "The cat sat.", "cloze": "the [MASK] sat on the mat ."}

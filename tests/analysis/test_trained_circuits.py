@@ -12,8 +12,7 @@ from vizformer.analysis import PromptSet, edge_scores, faithfulness, measured_ed
 from vizformer.analysis.causes.asked_prompts import ask
 from vizformer.analysis.causes.edge_attribution import Edge, EdgeScores
 from vizformer.analysis.causes.model_graph import ModelGraph
-from vizformer.training.examples import batch_of, marks
-from vizformer.training.tasks import Example, examples
+from vizformer.training.tasks import Example, batch_of, examples, marks
 
 ONE_LAYER = tuple(name for name in SETS if not name.endswith("_look"))
 LEAST = {  # the share of the known edges among as many that are found, and the faithfulness of these

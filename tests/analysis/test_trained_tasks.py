@@ -5,12 +5,11 @@ import pytest
 import torch
 
 from tests.tiny import randomise
-from vizformer.analysis.training.trained_tasks import position_rows, repetition_scores, task_answer
+from vizformer.analysis.training.small_trainings import position_rows, repetition_scores, task_answer
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model import Transformer
-from vizformer.options.common import Architecture
-from vizformer.options.positions import Positions
+from vizformer.options import Architecture, Positions
 from vizformer.training.live import Plan
 from vizformer.training.tasks import BOS, EOS
 

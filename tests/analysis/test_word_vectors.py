@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from recipes.word_vectors import WordVectorRecipe, near_pairs, skip_gram_loss, train_word_vectors
-from vizformer.analysis.vectors.word_vectors import WordVectors, plain_words, read_word_vectors
+from vizformer.analysis.vectors.embeddings import WordVectors, plain_words, read_word_vectors
 from vizformer.assets import asset
 
 

@@ -36,7 +36,7 @@ from tests.browser import chromium
 from tests.browser.driver import Server
 from vizformer.web.frame import sitemap
 from vizformer.web.link.beginnings import ENGLISH
-from vizformer.web.widgets import lesson_text
+from vizformer.web.widgets import slides
 
 HEIGHT = 800
 TOPS = {1280: 320, 400: 480}  # px that a first picture may begin at, by the width of the screen
@@ -125,7 +125,7 @@ def places(only: Sequence[str] = ()) -> list[str]:
     for url, entry in entries.items():
         if only and url not in only and not (entry is sitemap.HOME and "/" in only):
             continue
-        parts = lesson_text.lesson_prose(url, "en") if url in lessons else []
+        parts = slides.lesson_prose(url, "en") if url in lessons else []
         path = "/" if entry is sitemap.HOME else f"/{url}"
         found += [f"{path}?part={part}" for part in parts] or [path]
     return found

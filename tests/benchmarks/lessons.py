@@ -25,7 +25,7 @@ from playwright.sync_api import Browser, Locator, TimeoutError, sync_playwright
 from tests.browser import chromium
 from tests.browser.driver import Server, Tab, new_tab
 from vizformer.web.frame.sitemap import COURSE
-from vizformer.web.widgets import lesson_text
+from vizformer.web.widgets import slides
 
 LESSONS = [entry.url for entry in COURSE]
 LIMIT = 300.0  # ms, median of a lesson's changes
@@ -140,7 +140,7 @@ def run(browser: Browser, repeats: int, lessons: Sequence[str]) -> list[Row]:
     rows = []
     with tempfile.TemporaryDirectory() as folder, Server(log=Path(folder, "log.txt")) as server:
         for lesson in lessons:
-            for part in lesson_text.lesson_prose(lesson, "en"):
+            for part in slides.lesson_prose(lesson, "en"):
                 tab = new_tab(browser, server.url)
                 tab.goto(f"/{lesson}?part={part}&text={TEXT}")
                 ready(tab)

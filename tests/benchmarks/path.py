@@ -15,9 +15,9 @@ from vizformer.components.stations import Ask, Turn
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import stations
+from vizformer.web.pages.path import stations
 from vizformer.web.widgets.whole_model.sentence import Sentence
-from vizformer.web.words import i18n, lesson_words, minutes
+from vizformer.web.words import i18n, lesson_words
 
 LEAST, MOST = 60, 90  # minutes that the path is to take
 HEADINGS = ("station", "words", "字", "steps", "ticks", "predictions", "pictures", "second half", "minutes")
@@ -31,7 +31,7 @@ def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
         made = stations.all_stations(Sentence(subject))
     found: list[tuple[str | float, ...]] = []
     for one in made:
-        counts = minutes.counted(step.words for step in one.steps)
+        counts = lesson_words.counted(step.words for step in one.steps)
         ticks = sum(len(step.ticks) for step in one.steps if isinstance(step, Turn))
         asked = sum(isinstance(step, Ask) for step in one.steps)
         parts = (one.minutes, one.deeper.minutes if one.deeper else 0.0)
@@ -45,7 +45,7 @@ def rows(subject: Subject, code: str) -> list[tuple[str | float, ...]]:
 def main(model: str, text: str) -> None:
     for code in LANGUAGES:
         found = rows(Subject(ModelRef("bundled", model), text, ""), code)
-        click.echo(f"\n{code}: {minutes.WORDS} words or {minutes.CHARACTERS} characters a minute\n")
+        click.echo(f"\n{code}: {lesson_words.WORDS} words or {lesson_words.CHARACTERS} characters a minute\n")
         click.echo(" | ".join(HEADINGS))
         for row in found:
             click.echo(" | ".join(f"{value:.1f}" if isinstance(value, float) else str(value) for value in row))

@@ -4,7 +4,7 @@
     python -m tests.benchmarks.room --followers 10 --moves 5 --places 20
 
 The teacher and the followers speak the protocols of the browser with a fresh server: Streamlit's, the request that waits for
-the next move (`classroom.waiting`), and the stream of the pointer's places (`classroom.pointing`).  Of six moves two are
+the next move (`classroom.requests`), and the stream of the pointer's places (there too).  Of six moves two are
 another head of the page Attention, two another sentence, and two another page.  A move is seen when the run that shows it
 has ended in a follower's tab; a place is seen when a follower's stream tells it.  The client runs on the same machine, so
 that latencies are upper bounds; the processor time is the server's alone.

@@ -30,8 +30,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention, inverse_square_root
 
 D_FF = 832  # makes the parameters of a layer as many as the recipe's: no gate, but full keys and values
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests import programs
 from tests.benchmarks import classroom, room
-from vizformer.serving import haproxy
+from vizformer.serving import workers
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,7 +43,7 @@ def test_a_class_asks_and_is_answered(monkeypatch):
 @pytest.mark.sweep
 def test_a_class_is_served_by_several_workers(monkeypatch):
     try:
-        haproxy.find()
+        workers.find()
     except click.ClickException as error:
         pytest.skip(error.message)
     monkeypatch.setattr(classroom, "PLACES", [("masks", "mistakes")])

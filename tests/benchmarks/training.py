@@ -6,7 +6,7 @@
 Forward, backward and optimizer of the bundled translator's shape, on the same sentence pairs:
 
 - ours: bfloat16 autocast, batches of similar lengths, logits only where there is a target, freed memory kept, short
-  attention without the fused kernel (vizformer/training/speed.py, loss.py; recipes/batches.py);
+  attention without the fused kernel (vizformer/training/loss.py, loss.py; recipes/batches.py);
 - theirs: float32, the same pairs in random order, padded to the longest of each batch, logits at every place,
   everything else at PyTorch's defaults.
 
@@ -38,7 +38,7 @@ from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention
 
 LIMIT = 0.35
 SMOOTHING = 0.1

@@ -29,8 +29,7 @@ from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.training.schedule import inverse_square_root
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention, inverse_square_root
 
 
 class TorchTranslator(nn.Module):

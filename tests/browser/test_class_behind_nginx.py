@@ -49,7 +49,7 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     # A question: two answers, which the teacher sees counted.
     with teacher.runs():
         teacher.page.get_by_role("button", name="Ask the class").click()
-    for student, answer, send in ((first, 0, "Send my answer to the class"), (second, -1, "把我的答案发给班级")):
+    for student, answer, send in ((first, 0, "Send my answer to the class"), (second, -1, "把我的回答发给班级")):
         box = student.page.locator(".st-key-ask-masks-count")
         expect(box.get_by_role("button", name=send)).to_be_visible(timeout=PATIENCE)
         student.settled()

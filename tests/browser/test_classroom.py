@@ -72,14 +72,14 @@ def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, o
     with teacher.runs():
         teacher.page.get_by_role("button", name="Ask the class").click()
     box = student.page.locator(".st-key-ask-masks-count")
-    expect(box.get_by_role("button", name="把我的答案发给班级")).to_be_visible(timeout=PATIENCE)
+    expect(box.get_by_role("button", name="把我的回答发给班级")).to_be_visible(timeout=PATIENCE)
     expect(student.page.get_by_text("老师在向全班提问")).to_be_visible(timeout=PATIENCE)
     expect(box).to_be_in_viewport(timeout=PATIENCE)
     student.settled()
     with student.runs():
         box.get_by_role("radio", name=right, exact=True).check(force=True)
     with student.runs():
-        box.get_by_role("button", name="把我的答案发给班级").click()
+        box.get_by_role("button", name="把我的回答发给班级").click()
     expect(box.get_by_role("button", name="已发给班级")).to_be_disabled(timeout=PATIENCE)
     expect(box.get_by_text("答对了")).to_have_count(0)
     answers = teacher.page.locator(".vf-answers")
@@ -88,6 +88,62 @@ def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, o
     teacher.page.get_by_role("button", name="Show the class the answer").click()
     expect(box.get_by_text("答对了")).to_be_visible(timeout=PATIENCE)
     expect(answers.locator(".vf-right")).to_have_text(re.compile(right), timeout=PATIENCE)
+
+
+@pytest.mark.sweep
+def test_a_teacher_sees_where_two_students_are_and_what_they_got_wrong_while_they_stay_there(server, browser, open_tab):
+    teacher = open_tab("/masks?text=hello there", at=server)
+    code = start(teacher)
+    students = [open_tab(f"/?room={code}", at=server, locale=locale) for locale in ("en-US", "zh-CN")]
+    for student, name in zip(students, ("Masks", "掩码"), strict=True):
+        title(student, name)
+        student.settled()
+    teacher.page.get_by_role("link", name="Where the class is").click()
+    title(teacher, "Teach")
+    table = teacher.page.locator(".vf-answers")
+    expect(table.get_by_role("row", name="5.1 · Six masks")).to_contain_text("2 here", timeout=PATIENCE)
+    n = len(load("zh-en").trace("hello there").tokens["decoder"])
+    for student, given in zip(students, (n * n, n * (n - 1) // 2), strict=True):  # the whole map, and the right one
+        box = student.page.locator(".st-key-ask-masks-count")
+        box.get_by_role("radio", name=str(given), exact=True).check(force=True)
+        student.settled()
+        with student.runs():
+            box.get_by_role("button", name=re.compile("Show the answer|看答案")).click()
+    row = table.get_by_role("row", name="does the causal mask block")
+    expect(row).to_contain_text("1 of 2 wrong", timeout=PATIENCE)
+    expect(row).to_contain_text(f"Most often (1): {n * n} is the whole map.")
+
+    student = students[0]
+    with student.runs():
+        student.page.get_by_role("button", name="Explore by myself").click()
+    student.visit("The path")
+    expect(table.get_by_role("row", name="The path · The whole model")).to_contain_text("1 here", timeout=PATIENCE)
+    path = student.page.locator(".vf-stations")
+    path.locator(".vf-stations-next").click()
+    wrong = path.locator(".vf-stations-option").last
+    wrong.click()
+    is_right = "vf-right" in (wrong.get_attribute("class") or "")
+    path.locator(".vf-stations-line button").nth(1).click()
+    expect(table.get_by_role("row", name="The path · From characters to tokens")).to_contain_text(
+        "1 here", timeout=PATIENCE
+    )
+    expect(table).to_contain_text("0 of 1 wrong" if is_right else "1 of 1 wrong")
+    with teacher.runs():
+        teacher.page.get_by_role("button", name="On the projector").click()
+    expect(table.get_by_role("row", name="5.1 · Six masks")).to_be_in_viewport()
+    expect(teacher.page.locator(".st-key-tiles")).to_have_count(0)
+    title(students[1], "掩码")  # nobody was taken along
+
+    with students[1].runs():
+        students[1].page.locator(".st-key-class-free button").click()
+    students[1].visit("The path")
+    path = students[1].page.locator(".vf-stations")
+    path.locator(".vf-stations-line button").last.click()
+    path.locator(".vf-stations-next").click()
+    path.locator(".vf-stations-option").first.click()  # at the last station, after which no move tells of it
+    expect(table.get_by_role("row", name="of 1 wrong")).to_have_count(2, timeout=PATIENCE)
+    teacher.page.get_by_role("link", name="← Masks").click()
+    teacher.page.locator(".st-key-slide-next button").click(trial=True)  # nothing lies over it
 
 
 def point_at(tab: Tab) -> None:

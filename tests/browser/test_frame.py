@@ -82,11 +82,14 @@ def test_the_view_survives_pages_back_and_reload(open_tab):
 @pytest.mark.sweep
 def test_nonsense_in_the_link(open_tab):
     tab = open_tab("/qkv?text=hello&head=banana&site=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&lang=xx")
-    notices = tab.page.get_by_test_id("stAlert").filter(has_text="The link says")
+    notices = tab.page.get_by_test_id("stAlert").filter(has_text="The link sets")
     expect(notices).to_have_count(3)
     said = "\n".join(notices.all_inner_texts()).replace("\u2060", "")
-    assert "The link says head = banana, but it must be a whole number from 0 up. Showing 0 instead." in said
-    assert "attention = <img src=x onerror=alert(1)>" in said
+    assert (
+        "The link sets “head” to “banana”, but it must be a whole number, 0 or above. The page shows “0” instead."
+        in said
+    )
+    assert "“attention” to “<img src=x onerror=alert(1)>”" in said
     assert tab.page.locator("img[src='x']").count() == 0
     assert link(tab) == {"text": "hello"}
 
@@ -300,7 +303,9 @@ def test_the_notice_of_another_language_is_one_box_on_a_phone(open_tab):
     tab = open_tab("/attention?model=zh-en&text=фонарь+погас", width=400, height=800)
     tab.settled()
     box = tab.page.locator(".st-key-other-language")
-    expect(box.get_by_test_id("stAlert")).to_contain_text("This model reads Chinese and English, not Cyrillic")
+    expect(box.get_by_test_id("stAlert")).to_contain_text(
+        "This model reads Chinese and English. Your text is in another script"
+    )
     expect(box.get_by_role("button", name="Use the sentence “I have a cat.”")).to_be_visible()
     assert box.bounding_box()["height"] <= 160
     assert tab.page.locator(".vf-attention").bounding_box()["y"] < 720

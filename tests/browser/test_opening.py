@@ -12,13 +12,15 @@ from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.driver import Server, free_port
 from tests.checkpoints import folders as made
 from tests.checkpoints.hub_stand_in import serve
 from vizformer.analysis import head_maps
+from vizformer.assets import asset
 from vizformer.checkpoints import load
+from vizformer.web.pages.model_report.report_words import parts_table
 
 TEXT = "I have two dogs"
 
@@ -224,3 +226,14 @@ def test_files_dropped_beside_a_model_show_what_moved(open_tab, written, tmp_pat
     assert "other=upload%2F" in tab.address
     expect(page.get_by_text("Open a second model beside")).to_have_count(0)
     tab.settled()
+
+
+def test_the_parts_of_a_model_with_long_names_fit_a_phone(browser: Browser) -> None:
+    rows = [("model.decoder.transformer_layers.0.self_attention_with_positions", 123_456_789, 0.5), ("lm_head", 1, 0.5)]
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.set_content(
+        f"<style>{asset('app.css').read_text()}</style><div style='width: 368px'>{parts_table(rows)}</div>"
+    )
+    assert page.locator("table").evaluate("table => table.offsetWidth") <= 368
+    assert page.locator("th").nth(1).inner_text() == "lm_head"
+    page.close()

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
 import vizformer as vf
-from vizformer.analysis.heads.attention_files import read_attention
-from vizformer.web.tools.elsewhere.pictures import telling_place
+from vizformer.analysis.other_programs.attention_files import read_attention
+from vizformer.web.pages.elsewhere import telling_place
 
 pytestmark = pytest.mark.browser
 

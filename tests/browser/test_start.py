@@ -72,6 +72,7 @@ def test_the_wheel_runs_in_an_empty_folder(open_tab, tmp_path):
     ):
         assert f"vizformer/_app/{file}" in carried
     assert "vizformer/checkpoints/hugging_face/config_defaults.json" in carried
+    assert {"vizformer/py.typed", "vizformer/_app/assets/LICENSE-words.md"} <= {*carried}
     assert not [name for name in carried if "__pycache__" in name or name.startswith("tests")]
     site, empty = tmp_path / "site", tmp_path / "empty"
     empty.mkdir()
@@ -85,8 +86,23 @@ def test_the_wheel_runs_in_an_empty_folder(open_tab, tmp_path):
         # The theme comes from the config.toml that travels in the wheel.
         assert tab.page.evaluate("getComputedStyle(document.querySelector('.stApp')).color") == "rgb(11, 17, 24)"
         tab.close()
+        first = open_tab("/?text=I+have+a+cat.", at=server)
+        expect(first.page.locator(".vf-whole-written")).to_have_text("我有一只猫。")
+        expect(first.page.locator(".vf-whole-map")).to_have_count(36)
+        first.close()
         assert server.stop() == 0
     assert not list(empty.iterdir())
+
+
+@pytest.mark.sweep
+@pytest.mark.slow
+def test_two_builds_are_equal_byte_by_byte_and_as_large_as_is_said(tmp_path):
+    one, other = (build_wheel(tmp_path / name) for name in ("one", "other"))
+    assert one.read_bytes() == other.read_bytes()
+    said = re.search(r"The wheel has (\d+) MB, (\d+) of them", (ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    with zipfile.ZipFile(one) as wheel:
+        models = [file.compress_size for file in wheel.infolist() if "/_app/assets/models/" in file.filename]
+    assert [int(number) for number in said.groups()] == [round(one.stat().st_size / 1e6), round(sum(models) / 1e6)]
 
 
 def build_wheel(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.bundled import load
@@ -54,10 +55,22 @@ def test_a_press_on_a_bar_writes_that_token_and_an_example_begins_anew(open_tab)
     expect(page.locator(".vf-whole-written")).to_have_text("猫坐在地毯上。")
 
 
-def test_nothing_scrolls_at_1280_by_800_and_the_way_leads_to_the_path(open_tab):
-    tab = open_tab("/")
+@pytest.mark.parametrize(
+    ("path", "notices", "corrected"),
+    [
+        ("/", 0, 0),
+        ("/?text=def+f(x):+return+x**2&model=stories", 1, 0),
+        ("/?text=1234+99", 1, 0),
+        ("/?model=masked", 0, 1),
+        ("/?text=1234+99&model=masked", 1, 1),
+    ],
+)
+def test_nothing_scrolls_at_1280_by_800_and_the_way_leads_to_the_path(open_tab, path, notices, corrected):
+    tab = open_tab(path)
     page = tab.page
     page.set_viewport_size({"width": 1280, "height": 800})
+    expect(page.locator(".st-key-other-language")).to_have_count(notices)
+    expect(page.locator(".st-key-notices").get_by_test_id("stAlert")).to_have_count(corrected)
     assert (
         page.evaluate(
             "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollHeight - m.clientHeight; })()"

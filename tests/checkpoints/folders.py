@@ -20,6 +20,22 @@ TEXTS = (
     "x",
 )
 CORPUS = [*tiny.TEXTS, *TEXTS] * 4
+# The sizes of an encoder, of a decoder, and of both stacks, as most families call them.
+ENCODER: dict[str, Any] = dict(
+    hidden_size=16, num_hidden_layers=3, num_attention_heads=4, intermediate_size=24, max_position_embeddings=64
+)
+DECODER: dict[str, Any] = dict(ENCODER, num_key_value_heads=2)
+BOTH: dict[str, Any] = dict(
+    **{
+        f"{stack}_{name}": n
+        for stack in ("encoder", "decoder")
+        for name, n in (("attention_heads", 4), ("ffn_dim", 24))
+    },
+    d_model=16,
+    encoder_layers=2,
+    decoder_layers=3,
+    max_position_embeddings=64,
+)
 
 
 def gpt2(folder: Path, **changes: Any) -> Path:
@@ -41,46 +57,19 @@ def gpt2(folder: Path, **changes: Any) -> Path:
 def llama(folder: Path, **changes: Any) -> Path:
     """tokenizer.json as LLaMA's: spaces as ▁, unknown characters as bytes, a start mark."""
     write_metaspace(folder)
-    options = dict(
-        vocab_size=vocabulary(folder),
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
+    options = dict(DECODER, vocab_size=vocabulary(folder), bos_token_id=1, eos_token_id=2)
     kind = changes.pop("kind", "Llama")
     return written(folder, f"{kind}Config", f"{kind}ForCausalLM", options, changes)
 
 
 def qwen2(folder: Path, **changes: Any) -> Path:
     """tokenizer.json as Qwen's: byte-level, words split their way, no start mark."""
-    options = dict(
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-    )
-    return _qwen(folder, "Qwen2", options, changes)
+    return _qwen(folder, "Qwen2", DECODER, changes)
 
 
 def qwen3(folder: Path, **changes: Any) -> Path:
     """Heads are wider than their share of d_model."""
-    options = dict(
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        head_dim=6,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-    )
-    return _qwen(folder, "Qwen3", options, changes)
+    return _qwen(folder, "Qwen3", dict(DECODER, head_dim=6), changes)
 
 
 def _qwen(folder: Path, kind: str, options: dict[str, Any], changes: dict[str, Any]) -> Path:
@@ -118,15 +107,7 @@ def opt(folder: Path, **changes: Any) -> Path:
 def bert(folder: Path, *, model: str = "BertForMaskedLM", **changes: Any) -> Path:
     """vocab.txt; no tokenizer.json."""
     write_wordpiece(folder)
-    options = dict(
-        vocab_size=vocabulary(folder),
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=24,
-        max_position_embeddings=64,
-    )
-    return written(folder, "BertConfig", model, options, changes)
+    return written(folder, "BertConfig", model, dict(ENCODER, vocab_size=vocabulary(folder)), changes)
 
 
 def distilbert(folder: Path, *, model: str = "DistilBertForMaskedLM", **changes: Any) -> Path:
@@ -140,15 +121,7 @@ def distilbert(folder: Path, *, model: str = "DistilBertForMaskedLM", **changes:
 def roberta(folder: Path, *, model: str = "RobertaForMaskedLM", **changes: Any) -> Path:
     """vocab.json and merges.txt with RoBERTa's marks; the position table has two rows more than positions."""
     write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
-    options = dict(
-        vocab_size=vocabulary(folder),
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=24,
-        max_position_embeddings=66,
-        type_vocab_size=1,
-    )
+    options = dict(ENCODER, vocab_size=vocabulary(folder), max_position_embeddings=66, type_vocab_size=1)
     return written(folder, "RobertaConfig", model, options, changes)
 
 
@@ -156,15 +129,10 @@ def marian(folder: Path, *, model: str = "MarianMTModel", **changes: Any) -> Pat
     """A tokenizer.json; the padding is the last token, as in the OPUS-MT vocabularies."""
     write_metaspace(folder, end="</s>")
     options = dict(
+        BOTH,
         vocab_size=vocabulary(folder),
-        d_model=16,
         encoder_layers=3,
         decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        max_position_embeddings=64,
         activation_function="swish",
         scale_embedding=True,
         pad_token_id=vocabulary(folder) - 1,
@@ -181,18 +149,7 @@ def marian(folder: Path, *, model: str = "MarianMTModel", **changes: Any) -> Pat
 def bart(folder: Path, *, model: str = "BartForConditionalGeneration", **changes: Any) -> Path:
     """vocab.json and merges.txt with BART's marks; the position tables have two rows more than positions."""
     write_byte_level(folder, {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4})
-    options = dict(
-        vocab_size=vocabulary(folder),
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=3,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        max_position_embeddings=64,
-        forced_eos_token_id=None,
-    )
+    options = dict(BOTH, vocab_size=vocabulary(folder), forced_eos_token_id=None)
     return written(folder, "BartConfig", model, options, changes)
 
 

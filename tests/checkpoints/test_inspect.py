@@ -69,9 +69,17 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.GEGLU, ["embeddings are multiplied by √d_model"]),
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
-        (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),
+        (
+            tiny.MARIAN,
+            [
+                "multiplied by √d_model",
+                "all sines come before",
+                "a bias for every token",
+                "padding token is never generated",
+            ],
+        ),
         (tiny.BART, ["encoder and decoder have a position table", "a bias for every token"]),
-        (tiny.T5_1, ["dot products times 1, not over √d_head", "multiplied by 0.25 before the unembedding"]),
+        (tiny.T5_1, ["dot products times 1, not divided by √d_head", "multiplied by 0.25 before the unembedding"]),
     ],
     ids=str,
 )

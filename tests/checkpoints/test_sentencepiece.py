@@ -319,6 +319,7 @@ def test_a_llama_folder_with_nothing_but_tokenizer_model(tmp_path: Path) -> None
     [
         (b"", "0 pieces stand for unknown"),
         (b"not a model", "is no file of SentencePiece"),
+        (b"IQ== 0\nIg== 1\nIw== 2\n", "LLaMA 3.s tokenizer.model, of tiktoken, is not read"),
         (model(unigram())[:500], "is no file of SentencePiece"),
         (model(unigram(), kind=3), "a vocabulary of the kind word; supported are unigram and bpe"),
         (model(unigram(), suffix=True), "treat_whitespace_as_suffix"),
@@ -367,7 +368,7 @@ def test_a_table_that_leads_astray_is_an_error_where_a_text_follows_it(tmp_path:
 
 
 def test_a_table_that_makes_much_of_a_character_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(VizformerError, match="Precompiled puts 100 characters into texts"):
+    with pytest.raises(VizformerError, match="Precompiled adds 100 characters to a text"):
         opened(tmp_path, model(unigram(), charsmap=charsmap({"a": "b" * 100})))
 
 

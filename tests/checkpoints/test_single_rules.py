@@ -18,7 +18,7 @@ from vizformer.checkpoints import load
 from vizformer.checkpoints.bare.derived_tensors import Made, with_made
 from vizformer.checkpoints.files import hub
 from vizformer.checkpoints.files.weights import Stored, Weights
-from vizformer.checkpoints.tensors import placement
+from vizformer.checkpoints.tensors import memory
 from vizformer.checkpoints.tensors.report import describe
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.errors import CheckpointError
@@ -118,7 +118,7 @@ def test_who_ends_the_program_while_a_tokenizer_is_read_is_heard() -> None:
 @pytest.mark.parametrize("there", [True, False])
 def test_a_mac_has_one_more_device(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: there)
-    assert ("mps" in placement.devices()) is there
+    assert ("mps" in memory.devices()) is there
 
 
 @pytest.mark.parametrize("make", [folders.distilbert, folders.llama])

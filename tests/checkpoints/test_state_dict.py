@@ -155,9 +155,7 @@ def test_nothing_in_the_file_is_run(tmp_path: Path) -> None:
 
 def test_names_of_another_model(tmp_path: Path) -> None:
     saved({"conv1.weight": torch.zeros(3, 3, 1, 1)}, tmp_path / "resnet.pt")
-    with pytest.raises(
-        CheckpointError, match=r'It holds 1 tensors: "conv1.weight" \[3, 3, 1, 1\]. They look like convol'
-    ):
+    with pytest.raises(CheckpointError, match=r'It holds 1 tensors: "conv1.weight" \[3, 3, 1, 1\]'):
         load(tmp_path / "resnet.pt")
 
 
@@ -394,7 +392,8 @@ def test_a_table_without_a_telling_name(tmp_path: Path) -> None:
     answers = {name: answer for name, answer in ENCODER.items() if name != "positions"}
     opened = load(saved(model.state_dict(), tmp_path / "model.pt"), **answers)
     assert torch.equal(opened.model.embedding.weight, model.get_parameter("e.weight"))
-    assert torch.equal(opened.model.position_embedding.weight, model.get_parameter("pe.weight"))
+    positions = opened.model.get_parameter("position_embedding.weight")
+    assert torch.equal(positions, model.get_parameter("pe.weight"))
     assert opened.report.has_head
     assert any('"e.weight" is the table of token' in str(message) for message in opened.report.assumptions)
 
@@ -410,11 +409,11 @@ def test_a_head_of_another_task_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (lambda: encoder(project=nn.Linear(5, D)), r'"project.weight" \[16, 5\] is a linear layer .* continuous'),
+        (lambda: encoder(project=nn.Linear(5, D)), r'"project.weight" belongs to no part of the model'),
         (lambda: encoder(e=nn.Embedding(V, D), project=nn.Linear(D, D)), '"project.weight" belongs to no part'),
         (
             lambda: encoder(embedding=nn.Embedding(V, D), down=nn.Linear(D, 5), up=nn.Linear(5, D)),
-            r'"up.weight" \[16, 5\] is a linear layer from 5 numbers to 16',
+            r'"up.weight" belongs to no part of the model',
         ),
         (lambda: encoder(project=nn.Linear(D, D, bias=False)), '"project.weight" belongs to no part'),
         (lambda: encoder(src_emb=nn.Embedding(V, D), tgt_emb=nn.Embedding(V, D)), "several embedding tables"),

@@ -156,9 +156,9 @@ def test_bare_weights_are_read_as_ids_each_up_to_its_own_limit(tmp_path: Path) -
     checkpoint = load(path, **SAID)
     assert ids_of(checkpoint.encode("30, 3")) == [30, 3]
     assert ids_of(checkpoint.encode_target("22")) == [1, 22]
-    with pytest.raises(TokenizerError, match=r"type token ids from 0 to 30.*31.* is none"):
+    with pytest.raises(TokenizerError, match=r"type token ids from 0 to 30.*31.* is not a token id"):
         checkpoint.encode("31")
-    with pytest.raises(TokenizerError, match=r"type token ids from 0 to 22.*30.* is none"):
+    with pytest.raises(TokenizerError, match=r"type token ids from 0 to 22.*30.* is not a token id"):
         checkpoint.encode_target("30")
     save(checkpoint, tmp_path / "ours", torch.float32)
     assert load(tmp_path / "ours").encode("30 3") == checkpoint.encode("30 3")

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Regex, models, pre_tokenizers
+from tokenizers import Tokenizer as Backend
 
 pytest.importorskip("transformers")
 
@@ -16,8 +18,8 @@ from vizformer.checkpoints.files.untrusted_folder import JSON_LIMIT, Folder
 from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Family
 from vizformer.checkpoints.tokenizers.classes import by_class, by_class_alone
-from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
-from vizformer.errors import CheckpointError
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies, tried
+from vizformer.errors import CheckpointError, TokenizerError
 from vizformer.text import Tokenizer
 
 TEXTS = [
@@ -278,3 +280,12 @@ def test_json_that_is_parsed_here_is_smaller_than_what_is_tried_elsewhere(tmp_pa
     finally:
         tracemalloc.stop()
     assert len(Folder(tmp_path).text("config.json")) == JSON_LIMIT + 3
+
+
+def test_a_vocabulary_of_characters_without_an_unknown_token_refuses_what_it_does_not_know() -> None:
+    backend = Backend(models.WordLevel({c: i for i, c in enumerate("\n abc")}))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    ours = tried(Tokenizer(backend))
+    assert [token.id for token in ours.encode("a cab\n")] == [2, 1, 4, 2, 3, 0]
+    with pytest.raises(TokenizerError, match='"Z" is not in the vocabulary of this model'):
+        ours.encode("aZ")

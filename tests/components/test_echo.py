@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vizformer.components._echo import Echo, open_echo, read_report, settle
+from vizformer.components._mount import Echo, open_echo, read_report, settle
 
 
 class Page:

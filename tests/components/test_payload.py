@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from vizformer.components.attention import Selection
-from vizformer.components.contract import Operands
-from vizformer.components.packing import pack_chosen, pack_heads, pack_layer, pack_operands, quantise
-from vizformer.components.payload import HeadsPayload, fits
-from vizformer.components.small_maps import thumbnails
+from vizformer.components.contract import Operands, thumbnails
+from vizformer.components.packing import (
+    HeadsPayload,
+    fits,
+    pack_chosen,
+    pack_heads,
+    pack_layer,
+    pack_operands,
+    quantise,
+)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

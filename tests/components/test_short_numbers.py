@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 import pytest
 
-from vizformer.components.short_numbers import short
+from vizformer.components.packing import short
 
 
 def to_fixed(value: float, decimals: int) -> str:

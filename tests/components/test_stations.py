@@ -88,6 +88,23 @@ st.session_state.gone = stations.mount(stations.pack(path()), at="one", key="pat
 """
 
 
+def test_answers_are_heard_with_the_next_move_and_only_to_questions_that_there_are() -> None:
+    app = AppTest.from_string(SCRIPT, default_timeout=20).run()
+    sent_answers = (
+        {"one": 2, "two": 0, "x" * 10**6: 1},
+        {"one": 3},
+        {"one": -1},
+        {"one": True},
+        {"one": "1"},
+        [1],
+        None,
+    )
+    for seq, answers in enumerate(sent_answers):
+        app.session_state["path"] = {"selected": {"station": "two", "answers": answers, "seq": seq}}
+        app.run()
+        assert app.session_state["gone"] == ("two", False, {} if seq else {"one": 2})
+
+
 def test_a_move_is_heard_once_and_the_page_goes_along() -> None:
     app = AppTest.from_string(SCRIPT, default_timeout=20).run()
     assert not app.exception
@@ -96,7 +113,7 @@ def test_a_move_is_heard_once_and_the_page_goes_along() -> None:
     for seq, deeper in ((1.0, False), (2.0, True)):
         app.session_state["path"] = {"selected": {"station": "two", "deeper": deeper, "seq": seq}}
         app.run()
-        assert app.session_state["gone"] == ("two", deeper)
+        assert app.session_state["gone"] == ("two", deeper, {})
         assert sent(app)["at"] == "two"  # the page still says "one": the reader is ahead
         app.run()
         assert app.session_state["gone"] is None

@@ -42,7 +42,7 @@ def picture(**changes: Any) -> Picture:
 
 def test_what_travels() -> None:
     given = picture()
-    data, columns = component._data(given)
+    data, columns = component.content(given)
     cells = 2 * (9 + 9 + 4 + 6)
     assert {name: (column.dtype.name, len(column)) for name, column in columns.items()} == {
         "strips": ("uint8", 3 * 12 - 4),

@@ -8,9 +8,9 @@ from safetensors.numpy import load_file
 
 from examples import transformer_from_scratch as scratch
 from tests.bundled import load
-from vizformer.analysis.own_steps.first_departure import compare, named
-from vizformer.analysis.own_steps.known_mistakes import hints
-from vizformer.analysis.own_steps.submitted_steps import read_file
+from vizformer.analysis.other_programs.first_departure import compare, named
+from vizformer.analysis.other_programs.known_mistakes import hints
+from vizformer.analysis.other_programs.submitted_steps import read_file
 
 SENTENCE = "他喜欢喝水。"
 

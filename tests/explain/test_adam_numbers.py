@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vizformer.explain.adam_numbers import adam, adam_proof
+from vizformer.explain.loss_parts import adam, adam_proof
 
 GRADIENTS = (0.2, -0.1, 3.0, 0.0, -0.004)
 RATES = (0.01, 0.02, 0.03, 0.02, 0.01)

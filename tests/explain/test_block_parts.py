@@ -16,7 +16,10 @@ from vizformer.explain.block_rows import (
     block_stream,
     feedforward_input,
     find_block,
+    find_norm_rows,
+    neighbour_effect,
     norm_code,
+    norm_numbers,
     stack_stream,
     sublayers,
 )
@@ -27,8 +30,8 @@ from vizformer.explain.feedforward_rows import (
     one_matrix,
     row_of_numbers,
 )
-from vizformer.explain.norm_rows import find_norm_rows, neighbour_effect, norm_numbers
 from vizformer.explain.snippets import standalone
+from vizformer.explain.sublayer import sublayer_at
 
 MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("encoder-decoder", "encoder", {}),
@@ -116,6 +119,17 @@ def test_every_norm_is_worked_out(architecture: str, stack: str, options: dict[s
         np.testing.assert_allclose(names["after"][1].numpy(), own.numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize("residual", ["sequential", "none"])
+def test_a_norm_after_a_sublayer_gives_the_recorded_stream(residual: str) -> None:
+    checkpoint = model("encoder-decoder", dict(norm_order="post", residual=residual))
+    trace = checkpoint.trace(TEXT)
+    for kind, __, ___, after in sublayers(find_block(checkpoint, "decoder", 1)):
+        rows, norm = find_norm_rows(checkpoint, trace, "decoder", 1, kind)
+        expected = trace.residual(f"decoder.1.{after}")
+        for row in range(len(rows)):
+            np.testing.assert_allclose(norm_numbers(rows, norm, row).result, expected[row].numpy(), atol=1e-4)
+
+
 def test_batch_norm_alone_hears_of_the_neighbour() -> None:
     rng = np.random.default_rng(0)
     sentence, one, other = rng.normal(1, 2, (4, 8)), rng.normal(0, 1, (3, 8)), rng.normal(5, 3, (6, 8))
@@ -135,7 +149,8 @@ def test_batch_norm_alone_hears_of_the_neighbour() -> None:
 @pytest.mark.sample(4)
 def test_the_feed_forward_of_every_kind(architecture: str, stack: str, options: dict[str, Any]) -> None:
     checkpoint = model(architecture, options)
-    x, network = feedforward_input(checkpoint, checkpoint.trace(TEXT), stack, 1)
+    trace = checkpoint.trace(TEXT)
+    x, network = feedforward_input(checkpoint, trace, stack, 1)
     found = feedforward_numbers(x, network, torch.float32)
     with torch.inference_mode():
         expected = network(torch.from_numpy(x).float()[None])[0].numpy()
@@ -143,14 +158,15 @@ def test_the_feed_forward_of_every_kind(architecture: str, stack: str, options: 
     alone = each_alone(x, network, 1)
     assert np.flatnonzero(alone.moved).tolist() == [1]
     assert alone.proof.holds
-    one = row_of_numbers(x[2], network, torch.float32)
-    np.testing.assert_allclose(one.out, found.out[2])
-    assert one.active[one.neuron] == one.active.max()
-    assert one.x @ one.w_in + one.b_in == pytest.approx(one.entering[one.neuron])
-    assert one.inner @ one.w_out + one.b_out == pytest.approx(one.out[0])
+    place = sublayer_at(trace, find_block(checkpoint, stack, 1), f"{stack}.1", "feedforward", slice(2, 3))
+    one = row_of_numbers(place, network)
+    np.testing.assert_allclose(one.numbers.out[0], found.out[2])
+    assert one.numbers.active[0, one.neuron] == one.numbers.active.max()
+    assert one.terms_in.sum() == pytest.approx(one.numbers.entering[0, one.neuron])
+    assert one.terms_out.sum() == pytest.approx(one.numbers.out[0, 0])
     names: dict[str, Any] = {}
     exec(standalone(one.code, {"x": one.x, **one.given}).text(), names)
-    assert names["out"].shape == one.out.shape
+    assert names["out"].shape == one.numbers.out[0].shape
     single = one_matrix(x, network, multiplied_out(network))
     if network.W_gate is not None:
         assert single is None

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from tests import tiny
 from tests.explain.running import run
-from vizformer.analysis.heads.qk_circuit import bilinear
-from vizformer.analysis.heads.residual_contributions import contributions
-from vizformer.analysis.heads.soft_lookup import head_look_up
+from vizformer.analysis.head_outputs import contributions
+from vizformer.analysis.scores.qk_circuit import bilinear
+from vizformer.analysis.scores.soft_lookup import head_look_up
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import attention_steps, layer_steps, output_steps
 from vizformer.explain.arrays import stored
@@ -19,20 +19,7 @@ from vizformer.explain.step import ROUNDINGS, Proof, limit
 from vizformer.messages import N_
 
 DTYPES = (torch.bfloat16, torch.float16)
-KINDS = {
-    "encoder-decoder": ("encoder-decoder", {}),
-    "gpt": ("decoder-only", {}),
-    "bert": ("encoder-only", tiny.BERT),
-    "llama": ("decoder-only", tiny.LLAMA),
-    "alibi": ("decoder-only", tiny.ALIBI),
-    "t5": ("encoder-decoder", tiny.T5_1),
-    "qwen3": ("decoder-only", tiny.QWEN3),
-    "geglu": ("decoder-only", tiny.GEGLU),
-    "turned": ("decoder-only", tiny.ROPE),
-    "marian": ("encoder-decoder", tiny.MARIAN),
-    "bart": ("encoder-decoder", tiny.BART),
-    "window": ("decoder-only", {**tiny.LLAMA, "sliding_window": 3, "sliding_layers": (1,)}),
-}
+KINDS = {**tiny.KINDS, "gpt": ("decoder-only", {})}
 EACH = pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
 
 

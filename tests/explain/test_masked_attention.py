@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from tests import tiny
 from vizformer.explain import masked_attention
 from vizformer.model import Reason
-from vizformer.model.masks import causal_mask, padding_mask
-from vizformer.model.sparse_masks import window_mask
+from vizformer.model.masks import causal_mask, padding_mask, window_mask
 
 
 @pytest.mark.parametrize(

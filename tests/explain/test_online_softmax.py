@@ -9,8 +9,7 @@ from tests.bundled import load
 from tests.explain.running import one_by_one
 from vizformer.explain.softmax_in_blocks import MOST_TILES, online_softmax, online_softmax_steps, tile_sizes
 from vizformer.model.masks import Reason
-from vizformer.model.mixing import Scoring
-from vizformer.model.records import AttentionRecord
+from vizformer.model.records import AttentionRecord, Scoring
 
 TEXTS = {
     "zh-en": "他昨天在学校里学中文。",

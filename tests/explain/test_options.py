@@ -10,8 +10,8 @@ from tests import tiny
 from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps, output_steps
-from vizformer.explain.layer_projections import worse
-from vizformer.explain.rope import angles, slowing, turn
+from vizformer.explain.attention_layer import worse
+from vizformer.explain.position_terms import angles, slowing, turn
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model import Cell, Edit, Trace

@@ -9,7 +9,7 @@ from tests import tiny
 from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps
-from vizformer.explain.rope import angles, turn
+from vizformer.explain.position_terms import angles, turn
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT = "decoder.1.self", "I have a cat."

@@ -8,9 +8,8 @@ import pytest
 
 from tests.figures.schema import held_against_plotly
 from vizformer.figures.figure import Figure
-from vizformer.figures.sentences import sentence
 from vizformer.figures.svg import svg
-from vizformer.figures.tables import table
+from vizformer.figures.tables import sentence, table
 
 
 @pytest.fixture(autouse=True)

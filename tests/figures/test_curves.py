@@ -10,7 +10,7 @@ from vizformer import figures
 
 
 def test_bars_are_the_probabilities_on_a_scale_of_one() -> None:
-    figure = figures.next_token_bars(["cat", "<b>", "cat"], np.array([0.5, 0.3, 0.1]))
+    figure = figures.next_token_bars(["cat", '<b>"', "cat"], np.array([0.5, 0.3, 0.1]))
     (bars,) = figure.data
     assert bars.orientation == "h"
     assert bars.x.dtype == np.float32
@@ -18,7 +18,7 @@ def test_bars_are_the_probabilities_on_a_scale_of_one() -> None:
     assert bars.y.tolist() == [0, 1, 2]  # equal tokens do not merge
     assert figure.layout.xaxis.range == (0, 1)
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
-    assert figure.layout.yaxis.ticktext == ("cat", "&lt;b&gt;", "cat")
+    assert figure.layout.yaxis.ticktext == ("cat", '&lt;b&gt;"', "cat")
     assert bars.text == ("50.0%", "30.0%", "10.0%")
     assert figures.next_token_bars(["a", "b"], np.array([0.0004, 0.0])).data[0].text == ("&lt;0.1%", "0.0%")
     with pytest.raises(ValueError, match="do not fit 1 tokens"):

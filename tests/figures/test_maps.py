@@ -1,11 +1,14 @@
 """Maps of attention, of heads and of matrices: what stands in the figure is what was passed."""
 
+import re
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from vizformer import figures
 from vizformer.figures import files
+from vizformer.model import Reason
 
 TOKENS = ["<s>", "cat", "cat", "猫"]
 PATTERN = np.array([[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.2, 0.3, 0.5, 0], [0.1, 0.2, 0.3, 0.4]])
@@ -47,6 +50,12 @@ def test_masked_cells_are_a_layer_of_their_own_and_say_why() -> None:
         assert f"is masked: {reason}<extra>" in layer.hovertemplate
         assert {colour for _, colour in layer.colorscale}.isdisjoint(colour for _, colour in weights.colorscale)
     assert np.array_equal(np.stack([strokes.y, strokes.x], 1), np.argwhere(reasons))
+
+
+@pytest.mark.parametrize("reason", [one for one in Reason if one != Reason.VISIBLE])
+def test_every_reason_of_a_masked_cell_is_said_in_words(reason: Reason) -> None:
+    figure = figures.attention_heatmap(PATTERN, TOKENS, TOKENS, reasons=np.where(FUTURE, int(reason), 0))
+    assert re.search(r"is masked: [a-z ,]+<extra>", figure.data[1].hovertemplate)
 
 
 def test_scores_are_centred_on_zero_and_masked_cells_do_not_stretch_the_scale() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from vizformer import figures
-from vizformer.figures.results import Point
+from vizformer.figures.curves import Point
 
 
 def test_points_stand_where_their_numbers_say_with_their_names() -> None:

@@ -14,7 +14,7 @@ from vizformer import figures
 from vizformer.figures.figure import Figure, bar, heatmap, scatter
 from vizformer.figures.style import MASKED, weight_scale
 from vizformer.figures.svg import svg
-from vizformer.figures.svg.ink import rgba, shades
+from vizformer.figures.svg.axes import rgba, shades
 
 SVG = "{http://www.w3.org/2000/svg}"
 TOKENS = ["我", "<s>", "😀", "a & b", "\x00", "مرحبا"]

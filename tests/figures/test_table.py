@@ -6,9 +6,7 @@ import pytest
 from vizformer import figures
 from vizformer.figures import files
 from vizformer.figures.figure import Figure, scatter
-from vizformer.figures.hovers import hover, written
-from vizformer.figures.sentences import sentence
-from vizformer.figures.tables import table
+from vizformer.figures.tables import hover, sentence, table, written
 
 PATTERN = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.2, 0.3, 0.5]], dtype=np.float32)
 TOKENS = ["<b>", "a&amp;b", "猫"]

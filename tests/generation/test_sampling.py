@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vizformer.errors import GenerationError
 from vizformer.generation import GREEDY, Cut, Sampling, next_token
-from vizformer.generation.sampling import LARGEST_SEED, draw, penalised
+from vizformer.generation.sampling import LARGEST_SEED, draw_token, penalised
 
 LOGITS = torch.log(torch.tensor([0.05, 0.4, 0.1, 0.25, 0.2]))
 
@@ -131,6 +131,6 @@ def test_a_model_that_diverged(sampling) -> None:
 def test_draws_follow_the_distribution() -> None:
     filtered = torch.tensor([0.2, 0.0, 0.8])
     generator = torch.Generator().manual_seed(0)
-    drawn = [draw(filtered, generator) for _ in range(2000)]
+    drawn = [draw_token(filtered, generator) for _ in range(2000)]
     assert 1 not in drawn
     assert drawn.count(2) / 2000 == pytest.approx(0.8, abs=0.03)

@@ -1,11 +1,9 @@
-"""A mask by its name and settings is the mask that the functions of `masks` and `sparse_masks` make."""
+"""A mask by its name and settings is the mask that the functions of `masks` and `mask_recipe` make."""
 
 import pytest
 import torch
 
-from vizformer.model.mask_recipe import KINDS, MaskRecipe
-from vizformer.model.masks import Mask, causal_mask, prefix_mask
-from vizformer.model.sparse_masks import Kept, bigbird_mask, window_mask
+from vizformer.model.masks import KINDS, Kept, Mask, MaskRecipe, bigbird_mask, causal_mask, prefix_mask, window_mask
 
 N = 9
 

@@ -158,7 +158,7 @@ def test_a_gradient_reaches_what_is_added() -> None:
         (Patch("encoder.0.pre", (-1,)), r"no cell \[-1\] in it"),
         (Patch("encoder.0.pre", (0, 0, 0)), r"no cell \[0, 0, 0\] in it"),
         (Patch("encoder.0.pre", (), torch.ones(7, 16)), "does not fit"),
-        (Patch("decoder.0.cross.pattern", (0, 0, 0)), "only whole rows"),
+        (Patch("decoder.0.cross.pattern", (0, 0, 0)), "Only whole rows"),
         (Patch("encoder.0.pre", (), item=1), "no cell"),
     ],
     ids=lambda value: str(value)[:40],
@@ -176,5 +176,5 @@ def test_a_layer_that_is_not_there_cannot_be_skipped() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, torch.tensor([1.0, math.nan])])
 def test_values_that_are_not_finite_are_refused(value: Tensor | float) -> None:
-    with pytest.raises(TraceError, match="no finite number"):
+    with pytest.raises(TraceError, match="a number that is not finite"):
         Patch("encoder.0.pre", (), value)

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from vizformer.model import Reason
-from vizformer.model.masks import Mask
-from vizformer.model.sparse_masks import Kept, bigbird_mask, bigbird_parts, window_mask
+from vizformer.model.masks import Kept, Mask, bigbird_mask, bigbird_parts, window_mask
 
 
 def blocked(mask: Mask) -> torch.Tensor:

@@ -78,21 +78,27 @@ def put(name: str, value: str) -> Callable[[Content], None]:
 
 
 HOSTILE = {
-    "another version": (put("format", "vizformer.trace 9"), r"its format is vizformer.trace 9, and vizformer.trace 2"),
+    "another version": (put("format", "vizformer.trace 9"), r"its format is vizformer.trace 9; only vizformer.trace 2"),
     "the version before": (put("format", "vizformer.trace 1"), "Save the trace again with this version"),
     "no format": (left_out("format"), "no format"),
     "no scales": (left_out("scales"), "lack scales"),
     "scales that are no object": (put("scales", "[1, 2]"), "lack scales"),
     "scales in a million brackets": (put("scales", "[" * 10**6), "lack scales"),
     "a scale of a million digits": (put("scales", '{"encoder.0.self": ' + "9" * 10**6 + "}"), "lack scales"),
-    "a scale that is no number": (said("scales", lambda found: {**found, "encoder.0.self": float("nan")}), "no number"),
-    "a scale of a text": (said("scales", lambda found: {**found, "encoder.0.self": "1"}), "no number"),
-    "a scale of 0": (said("scales", lambda found: {**found, "encoder.0.self": 0}), "no number"),
-    "a scale too large for a float": (said("scales", lambda found: {**found, "encoder.0.self": 10**400}), "no number"),
-    "no site": (said("scales", lambda found: {**found, "encoder.<b>.self": 1.0}), "no site of attention"),
+    "a scale that is no number": (
+        said("scales", lambda found: {**found, "encoder.0.self": float("nan")}),
+        "not a number",
+    ),
+    "a scale of a text": (said("scales", lambda found: {**found, "encoder.0.self": "1"}), "not a number"),
+    "a scale of 0": (said("scales", lambda found: {**found, "encoder.0.self": 0}), "not a number"),
+    "a scale too large for a float": (
+        said("scales", lambda found: {**found, "encoder.0.self": 10**400}),
+        "not a number",
+    ),
+    "no site": (said("scales", lambda found: {**found, "encoder.<b>.self": 1.0}), "not an attention site"),
     "a site for each of a million layers": (
         said("scales", lambda found: {f"encoder.{layer}.self": 1.0 for layer in range(10**5)}),
-        "no site of attention|is missing",
+        "not an attention site|is missing",
     ),
     "a layer that is left out": (
         said("scales", lambda found: {site: one for site, one in found.items() if site != "encoder.1.self"}),
@@ -191,7 +197,7 @@ def test_a_stream_that_is_not_finite_is_refused_where_it_is_looked_at(written: P
 
 def test_more_maps_than_are_looked_through_are_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_file, "MOST_CELLS", 3 * 4 * 8 * 8 - 1)
-    with pytest.raises(TraceError, match="its maps have 768 cells; 767 are looked through"):
+    with pytest.raises(TraceError, match="its maps have 768 cells; at most 767 are checked"):
         trace_file.open_trace(written)
 
 
@@ -208,7 +214,7 @@ def test_a_header_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "long.safetensors").open("wb") as file:
         file.write((2**30).to_bytes(8, "little"))
         os.ftruncate(file.fileno(), 2**30 + 8)
-    with pytest.raises(TraceError, match="a header of 1,073,741,824 bytes"):
+    with pytest.raises(TraceError, match="its header has 1,073,741,824 bytes"):
         trace_file.open_trace(tmp_path / "long.safetensors")
 
 

@@ -8,10 +8,17 @@ from streamlit.testing.v1 import AppTest
 
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.frame import sitemap
+from vizformer.web.widgets import lesson
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESSES = set(sitemap.PAGES)
 Open = Callable[..., AppTest]
+
+
+@pytest.fixture(autouse=True)
+def every_tab_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the tabs below the part of a lesson all stand open: formulas and code are read in one run."""
+    monkeypatch.setattr(lesson, "is_open", lambda tab: True)
 
 
 @pytest.fixture

@@ -4,9 +4,14 @@ import base64
 import html
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from vizformer.web.words.terms import unmarked
@@ -74,3 +79,15 @@ def run(code: str, **names: Any) -> dict[str, Any]:
     exec(code, {})
     exec(re.sub(rf"(?m)^({'|'.join(names) or '-'}) = .*\n", "", code), names)
     return names
+
+
+def open_boxes_of(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
+    """Has the folded boxes that these modules make stand open: AppTest cannot open one that is closed at first."""
+
+    @contextmanager
+    def is_open(label: str, *, key: str) -> Iterator[bool]:
+        with st.container():
+            yield True
+
+    for module in modules:
+        monkeypatch.setattr(module, "folded", is_open)

@@ -8,7 +8,7 @@ import torch
 from tests.checkpoints.test_state_dict import nano_gpt
 from tests.refs import ref
 from vizformer.web.catalogue import server_folder
-from vizformer.web.widgets import downloads
+from vizformer.web.widgets import chart
 
 ATTENTION, SIDE = "pages/explore/attention.py", "pages/explore/side_by_side.py"
 HEADS = "pages/checkpoint/head_report.py"
@@ -66,9 +66,9 @@ def test_the_model_beside_says_it_too(open_app):
 
 def test_captions_of_files_say_it(open_app, monkeypatch):
     found = []
-    monkeypatch.setattr(downloads, "take_away", lambda *pictures, **_: None)
+    monkeypatch.setattr(chart, "take_away", lambda *pictures, **_: None)
     monkeypatch.setattr(
-        "vizformer.web.widgets.head_downloads.caption", lambda *a, **k: found.append(downloads.caption(*a, **k)) or ""
+        "vizformer.web.widgets.head_downloads.caption", lambda *a, **k: found.append(chart.caption(*a, **k)) or ""
     )
     open_app(ATTENTION, model=MODEL, text="3 14 7 9")
     assert found

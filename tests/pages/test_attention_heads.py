@@ -8,14 +8,13 @@ import pytest
 from tests import tiny
 from tests.bundled import load
 from vizformer.analysis import kinds
+from vizformer.analysis.heads.measures import find_telling_head, resting_head
 from vizformer.analysis.heads.pronouns import reference_shift
-from vizformer.analysis.heads.resting import resting_head
-from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.checkpoints import save
-from vizformer.web.catalogue import followed_work, head_pictures, long_forward, server_folder
+from vizformer.web.catalogue import followed_work, head_pictures, server_folder, subject
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.link.view import usual_query
-from vizformer.web.widgets.pronoun_sentences import PAIRS
+from vizformer.web.widgets.map_words import PAIRS
 
 PAGE = "pages/explore/attention.py"
 EXPLORING = ("explore/attention", "explore/what_if", "explore/side_by_side")
@@ -82,7 +81,7 @@ def test_the_order_of_the_heads_is_part_of_the_link(open_app):
     choose(app, order="layer")
     assert link(app) == {"sort": "layer"}
     wrong = open_app(PAGE, sort="colour")
-    assert any("sort = colour" in info.value or "order of the heads = colour" in info.value for info in wrong.info)
+    assert any("order of the heads” to “colour”" in info.value for info in wrong.info)
 
 
 def data_of(app, key: str) -> dict:
@@ -212,7 +211,7 @@ def test_exactly_as_many_tokens_as_the_model_reads_and_one_more(open_app, lang, 
 
 
 def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
-    monkeypatch.setattr(long_forward, "LONG", 5)
+    monkeypatch.setattr(subject, "LONG", 5)
     monkeypatch.setattr(followed_work, "LOOK", 0.001)
     app = open_app(PAGE, model="stories", site="decoder", text="The forward of this text is followed.")
     assert not app.exception
@@ -240,6 +239,18 @@ def test_a_head_that_rests_on_a_token_is_said_to_rest(open_app, layer, head, res
     assert rests == any("This head rests" in one.value for one in [*lesson.caption, *lesson.markdown])
 
 
+def of_its_noun(app) -> list[str]:
+    return [one.value.replace("\\", "") for one in app.caption if "to the noun that it means" in one.value]
+
+
+def test_of_a_pronoun_beside_a_gap_it_is_said_that_no_head_finds_its_noun(open_app):
+    text = "The animal didn't cross the street because it was too tired."
+    said = of_its_noun(open_app("pages/explore/blanks.py", model="cloze", text=text, hidden=4))
+    assert len(said) == 1
+    assert "“it”" in said[0]
+    assert of_its_noun(open_app("pages/explore/blanks.py", model="cloze", text="The cat sat.", hidden=2)) == []
+
+
 @pytest.mark.parametrize(
     ("model", "text", "word", "set_of"),
     [
@@ -249,16 +260,21 @@ def test_a_head_that_rests_on_a_token_is_said_to_rest(open_app, layer, head, res
         ("zh-en", "那个我在北京上大学时认识的朋友，现在在那个城市工作。", "", ""),
     ],
 )
-@pytest.mark.parametrize("page", [f"learn/{one}" for one in ("heads", "start", "masks")] + [*EXPLORING])
+@pytest.mark.parametrize(
+    "page",
+    [f"learn/{one}" for one in ("heads", "start", "masks", "cross")]
+    + [*EXPLORING, "explore/generation", "explore/lens", "checkpoint/head_report"],
+)
 def test_of_a_pronoun_it_is_said_that_no_head_finds_its_noun(open_app, page, model, text, word, set_of):
     more = {
         "learn/heads": {"part": "all"},
         "learn/masks": {"dials": "masks.kind:padding"},
+        "learn/cross": {"part": "three"},
         "explore/side_by_side": {"second": "I like dogs."},
     }.get(page, {})
     app = open_app(f"pages/{page}.py", model=model, text=text, kind=KIND[model], **more)
     assert not app.exception
-    said = [one.value.replace("\\", "") for one in app.caption if "to the noun that it means" in one.value]
+    said = of_its_noun(app)
     assert len(said) == bool(word)
     if word:
         found = reference_shift(load(model).trace, PAIRS[set_of])

@@ -134,8 +134,8 @@ def test_names_with_assumptions():
 @pytest.mark.parametrize(
     ("locale", "kind", "words"),
     [
-        ("en-US", "continuous", ["This model does not open", "the model reads continuous features"]),
-        ("zh-CN", "continuous", ["这个模型打不开", "模型读取的是连续特征"]),
+        ("en-US", "continuous", ["This model does not open", "belongs to no part of the model"]),
+        ("zh-CN", "continuous", ["这个模型打不开", "不属于"]),
     ],
 )
 def test_what_no_answer_opens_has_no_form(open_app, shelf, locale, kind, words):

@@ -84,7 +84,7 @@ def test_it_opens_on_a_whole_word_that_is_found(
     app = open_app(PAGE, locale=locale, **({"text": text, "model": "cloze"} if text else {"utm": "none of ours"}))
     assert not app.exception
     assert f"“{word}”" in " ".join(texts(app))
-    said = {"en-US": ("the word that", "of the longer words"), "zh-CN": ("遮住的是模型最有把握", "较长的词")}[locale][
+    said = {"en-US": ("the word that", "the longer word"), "zh-CN": ("遮住的是模型最有把握", "较长的词")}[locale][
         longer
     ]
     assert any(said in caption.value for caption in app.caption)

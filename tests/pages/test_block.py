@@ -9,12 +9,11 @@ import torch
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
-from vizformer.analysis.heads.telling_head import find_telling_head
+from vizformer.analysis.heads.measures import find_telling_head
 from vizformer.analysis.training import depth_gradients
 from vizformer.assets import asset
-from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream
+from vizformer.explain.block_rows import block_stream, feedforward_input, find_norm_rows, norm_numbers, stack_stream
 from vizformer.explain.feedforward_rows import each_alone, multiplied_out, one_matrix
-from vizformer.explain.norm_rows import find_norm_rows, norm_numbers
 from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/block.py"

@@ -6,7 +6,8 @@ from streamlit.testing.v1 import AppTest
 from vizformer.web.classroom import rooms
 from vizformer.web.classroom.rooms import Rooms
 from vizformer.web.classroom.stores import MemoryStore, StoreError
-from vizformer.web.frame import class_answers, classroom
+from vizformer.web.frame import class_door as class_answers
+from vizformer.web.frame import classroom
 
 
 class AwayStore(MemoryStore):

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import marked, said, tables
-from vizformer.analysis.own_steps import first_departure as departure
+from vizformer.analysis.other_programs import first_departure as departure
 from vizformer.web.catalogue import uploads
 
 PAGE = "pages/learn/compare.py"

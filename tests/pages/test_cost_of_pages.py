@@ -32,8 +32,10 @@ class Cost:
     kilobytes: float
 
 
-# Means of measurements on two cores that were busy with other work (load 8 to 16).  Where they are less busy a page costs up
-# to 1.4 times as many pieces: what fell since is held at 1.4 times what was measured at load 12 to 16.
+# Means of measurements on two cores that were busy with other work (load 8 to 16); what fell since is held at 1.4 times what
+# was measured at load 12 to 16.  Without other work, again and new: start 8.0 and 33.6, attention 9.1 and 15.9, generation
+# 8.9 and 9.6, blanks 10.9 and 30.1, layer 4.7 and 8.8, compare 5.2 and 15.9, paper 10.4 and 11.5, qkv 9.2 and 9.3, masks 8.6
+# and 11.2.
 COSTS = {
     "start": Cost(10, 38, 78),  # every map of the model, in place of the film
     "attention": Cost(13, 21, 57),

@@ -12,10 +12,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
 from tests.refs import subject
-from vizformer.analysis.costs.model_costs import mixture
-from vizformer.analysis.costs.own_ablations import loss_changes, own_rows
-from vizformer.analysis.costs.paper_results import TABLE_2, TABLE_3, counted
-from vizformer.analysis.costs.sparse_reach import (
+from vizformer.analysis.costs.layer_types import (
     SPARSE_KINDS,
     SparseKind,
     SparseSettings,
@@ -23,6 +20,8 @@ from vizformer.analysis.costs.sparse_reach import (
     sparse_cells,
     sparse_cost,
 )
+from vizformer.analysis.costs.paper_results import TABLE_2, TABLE_3, counted, loss_changes, own_rows
+from vizformer.analysis.costs.parameter_count import mixture
 from vizformer.assets import asset
 from vizformer.explain.attention_without_softmax import linear_attention
 from vizformer.explain.softmax_in_blocks import online_softmax
@@ -76,10 +75,8 @@ def test_linear_attention_is_that_of_the_head(open_app: Open, model: str) -> Non
     assert not app.exception
     assert not app.error
     found = linear_attention(load(model).trace(TEXTS[model])[SITES[model]], 2)
-    weights, costs = tables(app)[:2]
-    assert [number(row[2]) for row in weights] == pytest.approx(
-        [100 * w for w in found.weights[3] if w > 0][: len(weights)], abs=0.06
-    )
+    costs, weights = tables(app)[0], array(chart(app, 0)["data"][0]["z"])[1]
+    assert weights == pytest.approx([w for w in found.weights[3] if w > 0][: len(weights)], abs=1e-6)
     n, d = own_tokens(model), load(model).model.config.d_head
     assert [number(row[1].split("= ")[1]) for row in costs] == [2 * n * n * d, 2 * n * d * d]
     assert any(f"{found.apart[3]:.0%}" in box.value for box in app.warning)
@@ -130,20 +127,16 @@ def test_sparse_masks_are_counted(open_app: Open, model: str) -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_family_is_read_off_the_options(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, **link(model, "family", "costs.experts:16", "costs.used:2", "costs.cached:2048"))
+    app = open_app(PAGE, **link(model, "family", "costs.experts:16", "costs.used:2"))
     assert not app.exception
-    family, caches, experts = tables(app)
+    family, experts = tables(app)
     config = load(model).model.config
     assert family[0][4] == {"zh-en": "ReLU", "stories": "SwiGLU", "cloze": "GELU"}[model]
     assert family[0][5] == ("4 for 8 heads" if model == "stories" else "one set for each head")
     assert [row[1] for row in family[1:]].count("decoder") == 2
-    assert [row[0] for row in caches] == ["1", "2", "4", "8", "16", "32"]
-    assert caches[-1][2] == f"{2 * 2 * 32 * 32 * 128 * 2048 / 2**30:.1f} GiB"
     found = mixture(config, 16, 2)
     for cell, count in zip(experts[0][1:3], (found.total, found.active), strict=True):
         assert number(cell.split(" ·")[0]) * 1e6 == pytest.approx(count, rel=1e-3)
-    (lengths,) = (one for one in app.select_slider if one.key == "setting.costs.cached")
-    assert [option for option in lengths.options if "your text" in option] == [f"{own_tokens(model)} (your text)"]
     done = run(app.code[0].value)
     assert done["same"]
     one, eight = mixture(config, 1, 1), mixture(config, 8, 1)
@@ -174,7 +167,7 @@ def test_the_results_are_those_of_the_paper(open_app: Open, pair: str) -> None:
     drawn = chart(app, 0)["data"]
     points = [(cost, score) for one in drawn for cost, score in zip(array(one["x"]), array(one["y"]), strict=True)]
     np.testing.assert_allclose(sorted(points), sorted((row.flops[at], row.bleu[at]) for row in both), rtol=1e-6)
-    recipes, table_2, table_3, own = tables(app)
+    table_2, recipes, table_3, own = tables(app)
     assert recipes[4][1:3] == ["63,082,496", "214,245,376"]
     assert table_2[-1][1:3] == ["28.4", "41.8"]
     for shown, row in zip(table_3, TABLE_3, strict=True):

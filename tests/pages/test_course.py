@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import Open
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE
-from vizformer.web.widgets import lesson_text
+from vizformer.web.widgets import slides
 
 MODELS = {"zh-en": "我有一只猫。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 LEFT_OUT = {  # (lesson, model) -> parts in which there is nothing to ask, and what the part says instead
@@ -15,7 +15,7 @@ LEFT_OUT = {  # (lesson, model) -> parts in which there is nothing to ask, and w
     ("decoding", "cloze"): (("shift", "free", "ways", "steps", "cache", "drafts"), "does not write"),
 }
 OF_MATRICES = ("positions", "qkv", "heads", "masks", "cross", "decoding")  # lessons that show a map to be clicked in
-PARTS = {entry.url: list(lesson_text.lesson_prose(entry.url, "en")) for entry in COURSE}
+PARTS = {entry.url: list(slides.lesson_prose(entry.url, "en")) for entry in COURSE}
 PAGES = {entry.url: entry.file for entry in COURSE}
 
 

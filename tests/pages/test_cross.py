@@ -11,8 +11,8 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, said, tables
 from vizformer.analysis import alignment, alignment_score, linked, read_alignments
-from vizformer.analysis.decoding.changed_memory import change_memory, probabilities, written
-from vizformer.analysis.heads.telling_head import find_telling_head
+from vizformer.analysis.decoding.teacher_forcing import change_memory, probabilities, written
+from vizformer.analysis.heads.measures import find_telling_head
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right

@@ -7,15 +7,14 @@ import pytest
 
 from tests.bundled import load
 from tests.pages.conftest import Open
-from tests.pages.reading import marked, run, tables
-from vizformer.analysis.decoding.ngram_counts import bleu
+from tests.pages.reading import array, chart, marked, run, tables
+from vizformer.analysis.decoding.read_back import bleu
 from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, one_error, right_rows
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import free_running
-from vizformer.web.words.labels import percent
 
 PAGE = "pages/learn/decoding.py"
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
@@ -64,14 +63,14 @@ def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> N
     app = open_app(PAGE, part="ways", model="zh-en", text=text, dials="decoding.temperature:1.5~decoding.seed:7")
     assert not app.exception
     checkpoint = load("zh-en")
-    shown, own, warmed = tables(app)
+    (shown,), (own, warmed) = tables(app), [chart(app, index) for index in range(2)]
     first = first_token(checkpoint, text, 1.5)
-    names = [row[0] for row in own]
-    assert names == [row[0] for row in warmed]
+    names = own["layout"]["yaxis"]["ticktext"]
+    assert names == warmed["layout"]["yaxis"]["ticktext"]
     assert len(set(names)) == len(names)  # “I” and “I” with a space before it are two tokens, and told apart
     assert [name.lstrip("␣").partition(" #")[0] for name in names] == [token.text for token, *_ in first]
-    assert [row[1] for row in own] == [percent(p) for _, p, _ in first]
-    assert [row[1] for row in warmed] == [percent(p) for *_, p in first]
+    assert array(own["data"][0]["x"]) == pytest.approx([p for _, p, _ in first], abs=1e-6)
+    assert array(warmed["data"][0]["x"]) == pytest.approx([p for *_, p in first], abs=1e-6)
     greedy, best = written(checkpoint, text, 12), beams(checkpoint, text, 12, 2, 0.6)[0]
     drawn = written(checkpoint, text, 12, Sampling(temperature=1.5, seed=7))
     assert shown[0][1] == greedy.text == best.text

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.test_words import leaves
-from vizformer.web.frame import progress, search, sitemap
+from vizformer.web.frame import bar, progress, sitemap
 from vizformer.web.link.languages import LANGUAGES, catalogue
 from vizformer.web.widgets import tiles
 from vizformer.web.words import lesson_words
@@ -63,7 +63,7 @@ def test_the_tiles_of_the_course_say_what_was_done(open_app):
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_the_search_lists_every_page_part_and_term_in_every_language(code):
-    goals = search.index(code)
+    goals = bar.index(code)
     pages = {entry.url for entry, part, wanted in goals.values() if not part and not wanted}
     assert pages == set(sitemap.PAGES)
     parts = {(entry.url, part) for entry, part, __ in goals.values() if part}
@@ -125,7 +125,7 @@ SHORT = {"softmax temperature": "temperature", "output projection W^O": "W^O", "
 def test_the_search_finds_a_word_of_textbooks_at_the_part_that_teaches_it(word: str, place: str) -> None:
     lesson, __, part = place.partition("/")
     for code in LANGUAGES:
-        goals = search.index(code)
+        goals = bar.index(code)
         places = {(goal[0].url, goal[1]) for label, goal in goals.items() if word.lower() in label.lower()}
         assert (lesson, part) in places, code
     texts = " ".join(text for code in LANGUAGES for __, text in leaves(lesson_words.parts(lesson, code)[part]))
@@ -144,7 +144,7 @@ def test_the_search_finds_the_notations_of_course_texts(open_app, code: str) -> 
 
 
 def found(code: str, entry, part: str = "", wanted: str = "") -> str:
-    return next(label for label, goal in search.index(code).items() if goal == (entry, part, wanted))
+    return next(label for label, goal in bar.index(code).items() if goal == (entry, part, wanted))
 
 
 def test_what_is_found_is_gone_to_with_the_sentence(open_app):

@@ -18,13 +18,13 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.recorder import hand_written
 from vizformer.analysis import head_maps
-from vizformer.analysis.heads.attention_files import read_attention
+from vizformer.analysis.other_programs.attention_files import read_attention
 from vizformer.errors import TraceError
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.bounded_cache import VARIABLE
 from vizformer.web.catalogue.session_folders import GRACE, Watch
-from vizformer.web.tools.elsewhere import pictures
-from vizformer.web.widgets.downloads import colours_said
+from vizformer.web.pages import elsewhere
+from vizformer.web.widgets.chart import colours_said
 
 PAGE = "pages/explore/elsewhere.py"
 
@@ -69,10 +69,10 @@ def test_it_begins_with_arrays_that_were_saved_from_the_bundled_translator(open_
     data, trace = mounted(app), load("zh-en").trace(SENTENCE)
     assert data["key_tokens"] == [token.text for token in trace.tokens["encoder"]]
     assert data["query_tokens"] == [token.text for token in trace.tokens["decoder"]]
-    (found,) = (arrays for arrays, _ in pictures.example().values())
+    (found,) = (arrays for arrays, _ in elsewhere.example().values())
     np.testing.assert_allclose(found.weights, head_maps(trace, "cross").weights, atol=1e-5)
     chosen = data["selected"]["layer"], data["selected"]["head"], data["selected"]["query"]
-    assert chosen == pictures.telling_place(found)
+    assert chosen == elsewhere.telling_place(found)
     assert found.weights[chosen].max() > 0.5
     assert "An example" in said(app)
     assert "An example" not in said(handed_in(app, npz(maps=weights(2, 3, 4, 4))))
@@ -87,7 +87,7 @@ def test_the_texts_of_a_batch_are_chosen_between_once_the_reader_says_that_they_
     assert not app.exception
     assert "1 layer, 3 heads, maps of 4 × 4" in said(app)
     assert mounted(app)["query_tokens"] == ["the", "cat", "sat", "down"]
-    held = app.session_state[pictures._FOUND].found()
+    held = app.session_state[elsewhere._FOUND].found()
     np.testing.assert_array_equal(held["maps[1]"][0].weights[0], maps[1])
 
 
@@ -181,7 +181,7 @@ def test_what_many_hand_in_is_kept_as_long_as_there_is_room(open_app: Open, monk
     content = npz(maps=np.eye(512, dtype=bool)[None, None])  # a megabyte as it is kept
     assert len(content) < 2**12
     apps = [handed_in(open_app(PAGE), content) for _ in range(4)]
-    assert pictures._ARRAYS.bytes < 2 * 2**20 + 2**16
+    assert elsewhere._ARRAYS.bytes < 2 * 2**20 + 2**16
     assert mounted(apps[-1].run())["shape"] == [1, 1, 512, 512]
     assert any("needed the memory for others" in box.value for box in apps[0].run().error)
     assert not apps[0].exception
@@ -189,19 +189,19 @@ def test_what_many_hand_in_is_kept_as_long_as_there_is_room(open_app: Open, monk
 
 
 def test_what_a_session_handed_in_goes_when_it_ends() -> None:
-    away, now = Watch(lambda session: False, lambda: 0.0), pictures._ARRAYS.bytes
-    held = pictures._HandedIn(read_attention("a.npz", npz(maps=weights(1, 2, 9, 9))), away)
-    assert pictures._ARRAYS.bytes > now
+    away, now = Watch(lambda session: False, lambda: 0.0), elsewhere._ARRAYS.bytes
+    held = elsewhere._HandedIn(read_attention("a.npz", npz(maps=weights(1, 2, 9, 9))), away)
+    assert elsewhere._ARRAYS.bytes > now
     away.look()
     away._clock = lambda: GRACE + 1
     away.look()
-    assert pictures._ARRAYS.bytes == now
+    assert elsewhere._ARRAYS.bytes == now
     with pytest.raises(TraceError, match="Upload the file again"):
         held.found()
-    pictures._HandedIn(
+    elsewhere._HandedIn(
         read_attention("a.npz", npz(maps=weights(1, 2, 9, 9)))
     )  # and is gone: another file took its place
-    assert pictures._ARRAYS.bytes == now
+    assert elsewhere._ARRAYS.bytes == now
 
 
 def test_a_caption_says_where_the_colours_of_the_map_end() -> None:

@@ -15,7 +15,7 @@ from vizformer.checkpoints import save
 from vizformer.web.catalogue import model_cache, server_folder
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.tokens.embedding_rows import names
-from vizformer.web.widgets import lesson_text, model_suggestions
+from vizformer.web.widgets import model_suggestions, slides
 
 BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
     "pages/explore/blanks.py",
@@ -71,7 +71,7 @@ def shelf(written, monkeypatch):
 def places():
     """Every page with every part of it, as the navigation and the lessons' words list them."""
     for url, entry in sitemap.PAGES.items():
-        yield from ((entry.file, part) for part in lesson_text.lesson_prose(url, "en") or [""])
+        yield from ((entry.file, part) for part in slides.lesson_prose(url, "en") or [""])
 
 
 def link(model, **more):

@@ -12,7 +12,7 @@ from tests.pages.reading import array
 from vizformer.analysis import kinds, site_name
 from vizformer.web.frame import sitemap
 from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, FILLED
-from vizformer.web.widgets import lesson_text
+from vizformer.web.widgets import slides
 
 MOST = 0.6  # of the mean weight, on one key
 KINDS = {
@@ -29,9 +29,7 @@ READERS = {
 
 def places() -> list[tuple[str, str]]:
     return [
-        (entry.file, part)
-        for url, entry in sitemap.PAGES.items()
-        for part in lesson_text.lesson_prose(url, "en") or [""]
+        (entry.file, part) for url, entry in sitemap.PAGES.items() for part in slides.lesson_prose(url, "en") or [""]
     ]
 
 

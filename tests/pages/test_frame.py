@@ -4,7 +4,7 @@ import pytest
 
 from vizformer.web.frame import first_files, sitemap
 from vizformer.web.link.languages import LANGUAGES
-from vizformer.web.widgets import long_text
+from vizformer.web.widgets import model_input
 
 PAGES = [entry.file for entry in sitemap.PAGES.values()]
 
@@ -17,7 +17,7 @@ def link(app) -> dict[str, str]:
 
 
 def notices(app) -> list[str]:
-    return [info.value for info in app.info if "The link says" in info.value]
+    return [info.value for info in app.info if "The link sets" in info.value]
 
 
 @pytest.mark.sample(2)
@@ -79,7 +79,7 @@ def test_the_folded_bar_of_a_phone_names_the_sentence_if_there_is_one(open_app, 
 
 @pytest.mark.parametrize(("characters", "ours"), [(20_000, True), (20_001, False), (2**20, False)])
 def test_a_text_file_comes_whole_or_its_length_is_said(open_app, monkeypatch, characters, ours):
-    monkeypatch.setattr(long_text, "button", long_text._content)  # the box is open all the time
+    monkeypatch.setattr(model_input, "button", model_input._content)  # the box is open all the time
     app = open_app("pages/explore/attention.py", model="stories")
     app.file_uploader(key="long_text.file").set_value(("a.txt", b"a" * characters, "text/plain")).run()
     assert not app.exception
@@ -101,7 +101,7 @@ def test_nonsense_in_a_link_gives_defaults_and_one_notice_each(open_app):
     app = open_app(head="banana", layer="-1", query="9" * 40, site="sideways", lang="klingon", text="hello", zzz="1")
     assert not app.exception
     assert len(notices(app)) == 5
-    assert any("head = banana" in notice for notice in notices(app))
+    assert any("“head” to “banana”" in notice for notice in notices(app))
     assert link(app) == {"text": "hello"}
 
 

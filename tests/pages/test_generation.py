@@ -246,7 +246,7 @@ def test_a_target_that_fills_the_context(open_app, monkeypatch):
     [
         (dict(sampling="t9"), "sampling,t0.8,k40,s7"),
         (dict(branch="x"), "3:17,8:254"),
-        (dict(new=400), "no new token 400"),
+        (dict(new=400), "no new token “400”"),
     ],
 )
 def test_nonsense_in_the_link_is_told(open_app, checkpoint, nonsense, said):

@@ -2,32 +2,33 @@
 
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import streamlit as st
 
+from tests import recorded_models
 from tests.bundled import load
 from tests.components.test_mount import sent
-from tests.pages.reading import array, chart
+from tests.pages.reading import array, chart, open_boxes_of
+from tests.recorded_code import named
 from vizformer.analysis import signed_role
 from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.one_text import read_tokens, run
-from vizformer.analysis.corpus_heads.report_file import WEIGHTS, path_of_bundled_report, read_report, write_report
+from vizformer.analysis.corpus_heads.report import WEIGHTS, path_of_bundled_report, read_report, write_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models
+from vizformer.checkpoints import own_code
 from vizformer.errors import VizformerError
 from vizformer.jobs import queue
-from vizformer.web.catalogue import head_reports, model_cache
-from vizformer.web.catalogue.head_reports import Reports
+from vizformer.web.catalogue import model_cache
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import computations
+from vizformer.web.pages.head_report import computations, head_reports
+from vizformer.web.pages.head_report.head_reports import Reports
 from vizformer.web.widgets import chart as chart_widget
-from vizformer.web.widgets import folded_box
-from vizformer.web.words.signed_roles import role_said
+from vizformer.web.widgets import laboratories
+from vizformer.web.words.part_names import role_said
 
 PAGE = "pages/checkpoint/head_report.py"
 TEXTS = "I have a cat.\nThe cats are here, and the cats are there.\n我有一只猫。"
@@ -89,7 +90,7 @@ def test_the_readers_own_texts_are_measured_in_a_process_of_its_own(open_app, re
     app = open_app(PAGE, model="cloze", dials="headreport.texts:own")
     assert "Write or paste some texts" in app.info[0].value
     app.text_area(key="head_report.texts").set_value(TEXTS).run()
-    assert "Only the first 256 " in said(app)
+    assert "Only the first 256 [tokens](#term-token) of each text are read." in said(app)
     clicked(app, "head_report.measure")
     assert app.button(key="head_report.stop")
     (job,) = reports._jobs.values()
@@ -277,14 +278,7 @@ def test_two_models_or_texts_are_two_reports():
 
 @pytest.fixture
 def boxes_open(monkeypatch):
-    """AppTest cannot open a box that is closed at first."""
-
-    @contextmanager
-    def is_open(label, *, key):
-        with st.container():
-            yield True
-
-    monkeypatch.setattr(folded_box, "folded", is_open)
+    open_boxes_of(monkeypatch, laboratories)
 
 
 @pytest.mark.sample(1)
@@ -300,6 +294,31 @@ def test_the_circuits_are_what_the_library_says(open_app, measured, boxes_open, 
     for table, pairs in ((looks, qk_pairs(checkpoint, 2, 1, distance=1)), (says, ov_pairs(checkpoint, 2, 1))):
         texts = [checkpoint.tokenizer.tokens([pairs[0].row, pairs[0].column])[at].text for at in (0, 1)]
         assert table.iloc[0].tolist() == [*texts, round(pairs[0].value, 2)]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("stacks", ["decoder", "encoder"])
+def test_circuits_of_recorded_code_are_shown_where_its_matrices_are_found(
+    open_app, boxes_open, monkeypatch, stacks, locale
+):
+    with named(monkeypatch):
+        monkeypatch.setenv(own_code.VARIABLE, f"{recorded_models.__file__}:{stacks}")
+        model = ModelRef("code", f"recorded_models.{stacks}")
+        checkpoint, corpus = model_cache.checkpoint(model), bundled_corpus("en")
+        report = head_report(checkpoint, replace(corpus, passages=corpus.passages[:2]))
+        monkeypatch.setattr(head_reports, "bundled", lambda model, corpus: report)
+        app = open_app(PAGE, locale=locale, model=f"code/{model.name}", layer=1, head=2)
+        assert not app.exception
+        assert not app.error
+        assert not [one.key for one in app.button if str(one.key).startswith("instead.")]
+        if stacks == "decoder":
+            score = copying_scores(checkpoint)[1, 2]
+            assert app.metric[0].value == f"{score:+.2f}"
+            assert report.kinds["decoder"].mean["copying"][1, 2] == pytest.approx(score)
+        else:  # a norm follows the sum
+            assert not app.metric
+            assert np.isnan(report.kinds["encoder"].mean["copying"]).all()
+            assert locale != "en-US" or any("No matrices were found in layer 0" in one.value for one in app.info)
 
 
 @pytest.mark.sweep

@@ -15,17 +15,15 @@ from vizformer.analysis.causes.ablation import parts_of, without
 from vizformer.analysis.causes.asked_prompts import read_rows
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import bundled_set
-from vizformer.analysis.costs.head_sharing import sharing_cost
-from vizformer.analysis.heads.minimal_pairs import minimal_pair
-from vizformer.analysis.heads.pronouns import reference_shift
-from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
-from vizformer.analysis.heads.statistics import head_statistics
-from vizformer.analysis.heads.telling_head import find_telling_head
+from vizformer.analysis.costs.generation_cost import sharing_cost
+from vizformer.analysis.head_outputs import contributions, key_contributions
+from vizformer.analysis.heads.measures import find_telling_head, head_statistics
+from vizformer.analysis.heads.pronouns import minimal_pair, reference_shift
 from vizformer.web.lessons.heads import all_heads
 from vizformer.web.lessons.heads.reference import SET, last_clause
 from vizformer.web.link.view import usual_query
-from vizformer.web.widgets.pronoun_sentences import PAIRS
-from vizformer.web.words import ablated_parts
+from vizformer.web.widgets.map_words import PAIRS
+from vizformer.web.words import part_names
 
 PAGE = "pages/learn/heads.py"
 DEEDS = (
@@ -239,7 +237,7 @@ def test_below_the_pronouns_stands_the_noun_that_the_translator_writes(open_app)
         effects.append(float(np.mean(moved)))
     strongest = int(np.abs(effects).argmax())
     row = tables(app)[0][0]
-    assert row[0] == ablated_parts.name(heads[strongest])
+    assert row[0] == part_names.name(heads[strongest])
     assert float(row[1].replace("−", "-")) == pytest.approx(effects[strongest], abs=0.006)
     assert not open_app(PAGE, model="cloze", **asked).success
 

@@ -2,23 +2,21 @@
 
 import json
 import re
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 
 from recipes.handmade_models import induction_by_hand
 from tests.bundled import load
 from tests.components.test_mount import sent
-from tests.pages.reading import array, chart, run, said
+from tests.pages.reading import array, chart, open_boxes_of, run, said
 from tests.refs import subject
 from vizformer.analysis import answer_evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.causes.evidence_graph import Node
 from vizformer.web.catalogue import model_cache
-from vizformer.web.tools.lens import in_python, inputs, layers, terms
-from vizformer.web.tools.lens.evidence import token
+from vizformer.web.pages.lens import inputs, layers, terms, token_choice
+from vizformer.web.pages.lens.evidence import token
 from vizformer.web.widgets import watched_work
 from vizformer.web.words import labels
 from vizformer.web.words.terms import unmarked
@@ -29,15 +27,7 @@ STORY = "Once upon a time there was a cat."
 
 @pytest.fixture
 def boxes_open(monkeypatch):
-    """AppTest cannot open a box that is closed at first."""
-
-    @contextmanager
-    def is_open(label, *, key):
-        with st.container():
-            yield True
-
-    for module in (in_python, inputs, terms):
-        monkeypatch.setattr(module, "folded", is_open)
+    open_boxes_of(monkeypatch, token_choice, inputs, terms)
 
 
 def traced(model, text):

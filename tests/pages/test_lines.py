@@ -8,7 +8,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer.components import lines as component
-from vizformer.web.tools.attention import head_lines
+from vizformer.web.pages.attention import heads as head_lines
 
 PAGE = "pages/explore/attention.py"
 
@@ -82,7 +82,7 @@ def test_the_words_are_translated(open_app, site):
 def test_nonsense_in_the_link_is_told(open_app):
     app = open_app(PAGE, picture="poster")
     assert not app.exception
-    assert any("picture = poster" in info.value for info in app.info)
+    assert any("“picture” to “poster”" in info.value for info in app.info)
 
 
 def columns(app) -> dict[str, np.ndarray]:
@@ -134,4 +134,9 @@ def test_the_part_of_a_long_text_is_that_around_the_query(open_app, monkeypatch)
     assert data["first"] == [4, 4]
     assert data["key_tokens"] == [token.text for token in tokens["encoder"][4:8]]
     assert data["query_tokens"][2].startswith(tokens["decoder"][6].text.strip())
-    assert any("4 to 7 of" in one.value for one in app.caption)
+    n = max(map(len, tokens.values()))
+    said = (
+        f"[Tokens](#term-token) 4 to 7 of {n}. The weights are those of the whole text; lines to tokens outside of this "
+        "part are not drawn."
+    )
+    assert said in [one.value for one in app.caption]

@@ -20,7 +20,7 @@ from vizformer.web.catalogue import hub, local_paths, server_folder, trainings
 from vizformer.web.frame import sitemap
 from vizformer.web.link.gone_parts import NEAREST
 from vizformer.web.link.view import View, link_name
-from vizformer.web.widgets import lesson_text
+from vizformer.web.widgets import slides
 from vizformer.web.words.terms import unmarked
 
 pytestmark = pytest.mark.quick
@@ -82,7 +82,7 @@ PARTS = {
     "/masks?part=conventions": ["Part: conventions"],
     "/masks?model=stories&text=a+cat+sat&part=mistakes": ["Part: mistakes", "Sentence: a cat sat"],
     "/masks?part=leak": ["Part: leak", "Stack: decoder"],
-    "/masks?part=leak&slide=words": ["slide 21 of 25"],
+    "/masks?part=leak&slide=words": ["slide 5 of 5"],
     "/block?part=norm": ["Part: norm"],
     "/block?part=residual": ["Part: residual"],
     "/block?part=order": ["Part: order"],
@@ -110,7 +110,7 @@ PARTS = {
     "/costs?part=flash&dials=costs.tile%3A2": ["Part: flash", "Keys in a tile: 2"],
     "/costs?part=linear": ["Part: linear"],
     "/costs?part=sparse&dials=costs.reach%3A2": ["Part: sparse", "Window: keys on each side: 2"],
-    "/costs?part=family&dials=costs.experts%3A16": ["Part: family", "Experts: 16", "Query heads: 32"],
+    "/costs?part=family&dials=costs.experts%3A16": ["Part: family", "Experts: 16"],
     "/costs?part=results&dials=costs.to%3Afr": ["Part: results", "Translation: fr"],
     "/mixers?part=comparison&dials=mixers.mixer%3Asink": ["Part: comparison"],
     "/mixers?part=sink&lang=zh_CN&dials=mixers.lower%3A8": ["节: sink"],
@@ -445,7 +445,7 @@ def test_a_link_to_a_part_that_went_says_so_in_its_lesson(open_app, address):
     app = open_app("pages/learn/mixers.py", **fields(address))
     assert not app.exception
     assert app.title[0].value == "After 2017"
-    assert any(f"There is no part {fields(address)['part']} here" in notice.value for notice in app.info)
+    assert any(f"This page has no part “{fields(address)['part']}”" in notice.value for notice in app.info)
 
 
 def test_a_link_to_a_mixer_that_went_shows_the_comparison(open_app):
@@ -457,13 +457,13 @@ def test_a_link_to_a_mixer_that_went_shows_the_comparison(open_app):
 def test_a_link_to_the_bundled_model_that_went_says_so(open_app):
     app = open_app("pages/explore/attention.py", model="hybrid")
     assert not app.exception
-    assert any("There is no model hybrid here" in notice.value for notice in app.info)
+    assert any("This page has no model “hybrid”" in notice.value for notice in app.info)
 
 
 def test_a_wrong_value_in_a_link_to_the_old_door_is_told_there(open_app):
     app = open_app(head="banana", text="hello")
     assert app.title[0].value == "Attention"
-    assert any("head = banana" in notice.value for notice in app.info)
+    assert any("“head” to “banana”" in notice.value for notice in app.info)
 
 
 def test_the_start_page_is_reached_again_with_a_view_of_attention(open_app):
@@ -483,7 +483,7 @@ def test_the_links_name_every_page_every_part_and_every_field():
     assert {address.lstrip("/") for address in PAGES} == pages
     for entry in sitemap.COURSE:
         named = {fields(address).get("part") for address in LINKS if urlsplit(address).path == f"/{entry.url}"}
-        _first, *others = lesson_text.lesson_prose(entry.url, "en")
+        _first, *others = slides.lesson_prose(entry.url, "en")
         assert set(others) <= named, entry.url
         assert {key for key in NEAREST if key.startswith(f"{entry.url}/")} == {
             f"{entry.url}/{fields(address)['part']}" for address in GONE if urlsplit(address).path == f"/{entry.url}"

@@ -17,13 +17,13 @@ from tests.pages.conftest import Open
 from tests.pages.reading import run, said
 from vizformer.analysis.costs.layer_types import LAYER_TYPES, longest_path, reach, table_cost
 from vizformer.analysis.costs.model_boxes import architecture
-from vizformer.analysis.training.recurrent import gru_gradients, transformer_gradients
+from vizformer.analysis.training.depth_gradients import gru_gradients, transformer_gradients
 from vizformer.assets import asset
-from vizformer.training.gru import load_gru
+from vizformer.training.repeater import load_gru
 from vizformer.web.lessons.map import gru as felt
 from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning
-from vizformer.web.widgets.lesson_text import lesson_prose
-from vizformer.web.words.plain_text import quoted
+from vizformer.web.widgets.slides import lesson_prose
+from vizformer.web.words.i18n import quoted
 
 PAGE = "pages/learn/map.py"
 PARTS = ("drawing", "rnn", "gru")
@@ -67,7 +67,7 @@ def test_every_part_opens_in_both_languages_with_every_model(
     assert not app.exception
     assert not app.error
     words = lesson_prose("map", "zh_CN" if locale == "zh-CN" else "en")[part]
-    assert words.text in shown(app)
+    assert words.rest in shown(app)
     assert words.wrongs
 
 

@@ -13,21 +13,16 @@ from streamlit.testing.v1 import AppTest
 from tests.bundled import load
 from tests.components.test_mask import sent
 from tests.pages.conftest import Open
+from tests.pages.reading import array, chart
 from tests.refs import subject
-from vizformer.analysis import Kind
-from vizformer.analysis.masks import mistakes
-from vizformer.analysis.masks.leakage import leak
-from vizformer.analysis.masks.mistakes import masked_after, zeroed
-from vizformer.analysis.masks.runs import mask_edit, rerun
+from vizformer.analysis import Kind, masks
+from vizformer.analysis.masks import leak, mask_edit, masked_after, rerun, zeroed
 from vizformer.components import mask, matrix
 from vizformer.explain import latex, masked_attention
-from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
-from vizformer.model.masks import prefix_mask
-from vizformer.model.sparse_masks import bigbird_mask, window_mask
-from vizformer.web.lessons.masks import leakage, notations, six_masks
+from vizformer.model.masks import KINDS, MaskKind, MaskRecipe, bigbird_mask, prefix_mask, window_mask
+from vizformer.web.lessons.masks import leakage, mask_painting, notations, six_masks
 from vizformer.web.lessons.masks.masked_head import causal_head, tokens
-from vizformer.web.link import mask_bitmap
-from vizformer.web.widgets.lesson_text import lesson_prose
+from vizformer.web.widgets.slides import lesson_prose
 
 PAGE = "pages/learn/masks.py"
 TEXT = "我有一只猫。"
@@ -161,7 +156,7 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: MaskKind, causal: bool) -
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
     flips = ((2, 0), (2, 1), (2, 2), (1, 3))
-    dials = f"masks.cells_a:{mask_bitmap.write(flips)}"
+    dials = f"masks.cells_a:{mask_painting.write(flips)}"
     app = open_app(PAGE, model=model, part="paint", dials=dials, layer=0, head=0)
     assert not app.exception
     checkpoint = load(model)
@@ -185,7 +180,7 @@ def test_painting_in_the_browser_goes_into_the_link_and_back(open_app: Open) -> 
     app.session_state["masks.paint.decoder"] = {"selected": {"flips": [[3, 1]]}}
     app.run()
     assert not app.exception
-    assert mask_bitmap.write([(3, 1)]) in str(app.query_params["dials"])
+    assert mask_painting.write([(3, 1)]) in str(app.query_params["dials"])
     n = len(view(app)["keys"])
     assert np.asarray(view(app)["reasons"])[3 * n + 1] == 4
     app = next(button for button in app.button if button.key == "masks.open").click().run()
@@ -230,9 +225,9 @@ def test_the_code_under_the_notations_gives_the_heads_weights_when_it_is_pasted(
     app = open_app(PAGE, part="conventions", model=model, text=SENTENCES[model], layer=1, head=1)
     assert not app.exception
     masked = causal_head(subject(model, SENTENCES[model]), 1, 1)
-    *four, calls = app.code
-    for code, written in zip(four, mistakes.notations(masked.blocked).values(), strict=True):
-        np.testing.assert_array_equal(pasted(code.value)["mask"].numpy(), written)
+    (calls,) = app.code
+    for index, written in enumerate(masks.notations(masked.blocked).values()):
+        np.testing.assert_array_equal(array(chart(app, index)["data"][0]["z"]), np.maximum(written.astype(float), -1))
     made = pasted(calls.value)
     for name in ("weights", "by_module", "by_fused", "by_additive"):
         np.testing.assert_allclose(made[name].numpy(), masked.weights, atol=1e-5, err_msg=name)
@@ -296,8 +291,8 @@ def test_the_live_formula_works_out_no_row_of_padding(open_app: Open, kind: str,
 def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> None:
     app = open_app(PAGE, part="conventions", dials="masks.mixed:1")
     assert not app.exception
-    html = tables(app)
-    assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
+    drawn = "".join(one.proto.spec for one in app.get("plotly_chart"))
+    assert all(text in drawn for text in ("True = blocked", "True = visible", "0 = blocked", "\\u2212\\u221e"))
     assert "1 of 6" in app.error[0].value
     assert all(difference < 1e-5 for difference in notations.agreement(subject("zh-en", TEXT), 0, 0).values())
 
@@ -379,7 +374,8 @@ def test_every_part_has_words_in_both_languages_and_opens_in_chinese(open_app: O
     assert lesson_prose("masks", "zh_CN")[part].text != lesson_prose("masks", "en")[part].text
     app = open_app(PAGE, locale="zh-CN", part=part)
     assert not app.exception
-    assert lesson_prose("masks", "zh_CN")[part].text in [element.value for element in app.markdown]
+    words, said = lesson_prose("masks", "zh_CN")[part], [element.value for element in app.markdown]
+    assert {words.lead, words.rest} <= {*said}
 
 
 @pytest.mark.sample(3)

@@ -11,14 +11,15 @@ from vizformer.analysis import site_name
 from vizformer.analysis.causes.ablation import Part, edit_without
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, habits, head_report
 from vizformer.analysis.corpus_heads.habits import Habits, shares_of, short_texts
-from vizformer.analysis.heads.telling_head import find_telling_head
+from vizformer.analysis.heads.measures import find_telling_head
 from vizformer.assets import asset
-from vizformer.web.catalogue import head_reports, server_folder, sources
+from vizformer.web.catalogue import server_folder, sources
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
-from vizformer.web.tools.attention import over_texts
-from vizformer.web.tools.attention.over_texts import LOOKING, cost, look
-from vizformer.web.widgets.model_suggestions import language
+from vizformer.web.pages.attention import one_head
+from vizformer.web.pages.attention.one_head import LOOKING, cost, look
+from vizformer.web.pages.head_report import head_reports
+from vizformer.web.widgets.model_suggestions import language_of
 
 PAGE = "pages/explore/attention.py"
 TEXT = "The cat sat on the mat, and the dog"
@@ -32,7 +33,7 @@ def own(tmp_path, monkeypatch):
     for name in (*UNITS, "induction-by-hand"):
         shutil.copytree(asset("models", name), tmp_path / name)
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(over_texts, "BEGINS", 0.0)
+    monkeypatch.setattr(one_head, "BEGINS", 0.0)
     for one in (look, cost):
         one.clear()
 
@@ -56,12 +57,12 @@ def test_habit_and_cost_of_the_shown_head_come_after_the_picture(open_app, own, 
     view = {"model": f"models/{model}", "text": TEXT, "layer": place[0], "head": place[1]}
     app = open_app(PAGE, **view)
     assert "Measuring over other texts" in said(app)
-    assert heads(app)["strip"] == {"texts": 0, "resting": 0, "heads": []}
+    assert heads(app)["strip"] == {"texts": 0, "resting": 0, "heads": [], "waits": True}
     settled(app)
 
     checkpoint = load(model)
     kind = "decoder" if model == "stories" else "encoder"
-    read = short_texts(checkpoint, bundled_corpus(language(ModelRef("models", model))).passages)
+    read = short_texts(checkpoint, bundled_corpus(language_of(ModelRef("models", model))).passages)
     shares = [shares_of(checkpoint.trace(ids=[one.id for one in tokens]), kind, tokens) for tokens in read]
     found = Habits(np.stack(shares))
     one = found.of(*place)
@@ -99,7 +100,7 @@ def test_another_head_costs_only_its_own_runs(open_app, own, monkeypatch):
 def test_another_model_ends_what_was_begun_for_the_one_before(open_app, own, monkeypatch):
     """Which would keep that one in memory until the reader counts as gone."""
     app, left = open_app(PAGE, model="models/stories", text=TEXT), []
-    begun = app.session_state[over_texts._BEGUN] = look, (sources.stamped(ModelRef("models", "stories")), "decoder")
+    begun = app.session_state[one_head._BEGUN] = look, (sources.stamped(ModelRef("models", "stories")), "decoder")
     monkeypatch.setattr(LOOKING, "leave", lambda function, call, reader: left.append((function, call)))
     app.run()
     assert not left
@@ -137,6 +138,7 @@ def test_what_is_not_measured_says_so_and_of_a_bundled_model_nothing_is_begun(op
     app = settled(open_app(PAGE, **view))
     assert expected in said(app)
     assert ("other texts" in said(app)) == bool(expected)
+    assert not (heads(app).get("strip") or {}).get("waits")  # no room is kept
     assert not look.holds(sources.stamped(ModelRef("models", "stories")), "decoder")
     assert LOOKING.going() == []
 

@@ -103,7 +103,7 @@ def test_a_link_to_anything_else_shows_the_default(open_app, name):
     assert not app.exception
     assert not app.error
     assert str(app.selectbox(key="view.model").value) == "zh-en"
-    assert any("There is no model" in info.value for info in app.info)
+    assert any("This page has no model" in info.value for info in app.info)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, said
 from tests.refs import subject
-from vizformer.web.tools.paper import no_weights
+from vizformer.web.pages import paper
 
 PAGE = "pages/learn/paper.py"
 
@@ -29,6 +29,6 @@ def test_the_map_is_what_the_library_computes_of_the_first_layer(open_app: Open,
     app = app.segmented_control(key="paper.kind").set_value("scores").run()
     assert not app.exception
     stack = "decoder" if model == "stories" else "encoder"
-    expected = no_weights.first_layer(subject(model, "我有一只猫。"), stack, identity, True).scores
+    expected = paper.first_layer(subject(model, "我有一只猫。"), stack, identity, True).scores
     np.testing.assert_allclose(array(chart(app, 0)["data"][0]["z"]), expected, rtol=1e-5, atol=1e-5)
     assert np.allclose(expected, expected.T) == identity  # that is what the caption says

@@ -13,9 +13,9 @@ from vizformer.model import Edit
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.what_if import patched_cells, share_map
-from vizformer.web.tools.what_if.patched_cells import Asked
-from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.pages.what_if import prompts as patched_cells
+from vizformer.web.pages.what_if import share_map
+from vizformer.web.pages.what_if.prompts import Asked, Prompts
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/what_if.py"

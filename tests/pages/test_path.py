@@ -21,17 +21,17 @@ from vizformer.components.stations import Ask, Bars, Chips, Grid, Show, Station,
 from vizformer.components.whole_model import Box
 from vizformer.exercises.folder import NOTEBOOK, contents
 from vizformer.exercises.path import TASKS, exercise
-from vizformer.text.scripts import HAN, LATIN, script
+from vizformer.text.pieces import HAN, LATIN, script
 from vizformer.web.catalogue import server_folder, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import stations
-from vizformer.web.widgets import source_language
+from vizformer.web.pages.path import stations
+from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.whole_model import beside, picture, sentence
-from vizformer.web.widgets.whole_model.model_drawing import boxes
-from vizformer.web.words import i18n, labels, lesson_words, minutes
+from vizformer.web.widgets.whole_model.beside import boxes
+from vizformer.web.words import i18n, labels, lesson_words
 from vizformer.web.words.terms import unmarked
 
 PAGE = "pages/learn/path.py"
@@ -116,9 +116,9 @@ def test_the_path_takes_sixty_to_ninety_minutes_as_the_app_says(monkeypatch, cod
 
 
 def test_a_text_is_read_at_the_rates_that_are_said() -> None:
-    assert minutes.reading("one two " * 90) == pytest.approx(60)
-    assert minutes.reading("字" * 300) == pytest.approx(60)
-    assert minutes.counted(["W_Q 是一个矩阵 — 3 × 4.", "= a"]) == (4, 5)
+    assert lesson_words.reading("one two " * 90) == pytest.approx(60)
+    assert lesson_words.reading("字" * 300) == pytest.approx(60)
+    assert lesson_words.counted(["W_Q 是一个矩阵 — 3 × 4.", "= a"]) == (4, 5)
 
 
 def test_every_text_is_said(monkeypatch) -> None:
@@ -193,7 +193,7 @@ OWN = [
 
 
 def speak(monkeypatch, code: str) -> None:
-    for module in (lesson_words, stations, i18n, source_language):
+    for module in (lesson_words, stations, i18n, model_suggestions):
         monkeypatch.setattr(module, "language", lambda: code)
 
 

@@ -121,9 +121,9 @@ def test_the_usual_query_follows_the_text_and_a_chosen_one_stays(open_app: Open)
 def test_a_query_that_is_not_there_gives_way_to_the_usual_one(open_app: Open) -> None:
     app = open_app(QKV, model="stories", text=TEXT, site="decoder", query=99)
     assert app.selectbox(key="view.query").value == 6
-    assert any("There is no query 99 here: it must be from 0 to 7. It was left out." in box.value for box in app.info)
+    assert any("This page has no query “99” (numbers go from 0 to 7). It is left out." in box.value for box in app.info)
     app = open_app(QKV, query="x")
-    assert any("query = x" in box.value and "left out" in box.value for box in app.info)
+    assert any("“query” to “x”" in box.value and "left out" in box.value for box in app.info)
 
 
 @pytest.mark.sample(1)

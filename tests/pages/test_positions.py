@@ -13,13 +13,13 @@ from streamlit.testing.v1 import AppTest
 
 from tests.bundled import load
 from tests.pages.conftest import Open
-from vizformer.analysis.positions import effects, sinusoidal_code
+from vizformer.analysis import positions
 from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training import lengths
 from vizformer.web.lessons.positions.past_trained_length import own_losses
-from vizformer.web.lessons.positions.small_models import SCHEMES, small
+from vizformer.web.lessons.positions.sinusoid import SCHEMES, small
 
 PAGE = "pages/learn/positions.py"
 TEXT = "我有一只猫。"
@@ -68,10 +68,10 @@ def words(app: AppTest) -> str:
 def test_every_part_in_both_languages_with_another_model(open_app: Open, part: str, locale: str) -> None:
     app = opened(open_app, part, locale=locale, model="stories", text="a <b> $x$ cat")
     assert app.get("plotly_chart") or part == "shuffle"
-    from vizformer.web.widgets.lesson_text import lesson_prose
+    from vizformer.web.widgets.slides import lesson_prose
 
     found = lesson_prose("positions", "zh_CN" if locale == "zh-CN" else "en")[part]
-    assert found.text in words(app)
+    assert found.rest in words(app)
     assert found.tries
     assert found.wrongs
 
@@ -111,7 +111,7 @@ def test_the_hands_and_the_rotation(open_app: Open) -> None:
         x, y = numbers(trace["x"]).reshape(-1, 3), numbers(trace["y"]).reshape(-1, 3)
         tips = np.stack([x[:, 1] - x[:, 0], y[:, 1] - y[:, 0]], axis=1) / 0.9
         assert np.abs(tips.ravel() - row.numpy()).max() < 1e-5  # all 8 pairs have a clock
-    error = sinusoidal_code.code_facts(512, 16, 6).shift_error
+    error = positions.code_facts(512, 16, 6).shift_error
     assert f"{error:.1e}" in app.success[0].value
     assert f"“{load('zh-en').encode(TEXT)[4].text}”" in app.text[0].value
 
@@ -125,7 +125,7 @@ def test_dot_products_and_promises(open_app: Open) -> None:
     curve = plotted(app, 0)[0]
     by_distance = dict(zip(numbers(curve["x"]).tolist(), numbers(curve["y"]).tolist(), strict=True))
     assert by_distance[-3.0] == by_distance[3.0] == pytest.approx(product, abs=1e-4)
-    facts = sinusoidal_code.code_facts(512, 64)
+    facts = positions.code_facts(512, 64)
     for number in (f"{facts.closest[0]:.3f}", f"{facts.norms[0]:.4f}", f"{facts.spread:.1e}"):
         assert number in words(app)
 
@@ -149,8 +149,8 @@ def test_shuffled_tokens(open_app: Open, scheme: Any, mask: str, order: str, bli
     )
     assert bool(app.success) == blind
     ids = [token.id for token in load("zh-en").encode("我爱中国") if not token.special]
-    model = effects.small_model(scheme, load("zh-en").model.config.vocab_size, causal=mask == "causal")
-    found = effects.shuffle(model, ids, effects.other_order(4, order, 1))
+    model = positions.small_model(scheme, load("zh-en").model.config.vocab_size, causal=mask == "causal")
+    found = positions.shuffle(model, ids, positions.other_order(4, order, 1))
     verdict = (app.success or app.info)[-1].value
     assert matrix.number(found.sets) in verdict
     assert f": {int((found.moved < 1e-5).sum())} of 4." in verdict
@@ -190,8 +190,8 @@ def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
     ids = [token.id for token in load("zh-en").encode(TEXT) if not token.special]
     trained = load(asset("lessons", "positions", scheme)).model
     tables = trained if scheme in ("learned", "relative") else None
-    model = effects.small_model(scheme, load("zh-en").model.config.vocab_size, causal=True, tables_of=tables)
-    effect = effects.score_effect(model, ids)[2]
+    model = positions.small_model(scheme, load("zh-en").model.config.vocab_size, causal=True, tables_of=tables)
+    effect = positions.score_effect(model, ids)[2]
     drawn = [trace for i in range(2) for trace in plotted(app, min(i, len(app.get("plotly_chart")) - 1))]
     maps = [numbers(trace["z"]) for trace in drawn if trace["type"] == "heatmap"]
     below = np.tril(np.ones((6, 6))) > 0
@@ -201,15 +201,15 @@ def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
         assert torch.allclose(known["x"], model.embed(torch.tensor([ids]))[0])
         assert f"{float(known['x'][4, 0]):.4f}" in words(app)
     elif scheme == "rope":
-        rows = effects.unturned(model, ids)
-        pair = effects.rotary_pair(rows[0][2, 4], rows[1][2, 1], 3, (13, 10))
+        rows = positions.unturned(model, ids)
+        pair = positions.rotary_pair(rows[0][2, 4], rows[1][2, 1], 3, (13, 10))
         known = run(app)  # q and k are written out
         assert float(known["score"]) == pytest.approx(pair.score, abs=1e-4)
         assert f"{pair.score:.5f}" in words(app)
         turned = [trace for trace in plotted(app, 0) if "turned" in trace["name"]]
         assert [numbers(t["x"])[1] for t in turned] == pytest.approx([pair.query[1][0], pair.key[1][0]], abs=1e-5)
     else:
-        table = effects.position_tables(model)
+        table = positions.position_tables(model)
         known = run(app, **({"table": table[0]} if table else {}))
         assert float(known["bias"]) == pytest.approx(effect[4, 1], abs=1e-4)
         assert f"{float(known['bias']):.4f}" in words(app)
@@ -278,7 +278,7 @@ def test_a_pair_moved_on_keeps_its_score_where_the_library_says_so(open_app: Ope
     tokens = [token.id for token in load("zh-en").tokenizer_of("encoder").encode(TEXT, special=False)]
     for name, scheme in (("RoPE", "rope"), ("sinusoidal", "sinusoidal"), ("ALiBi", "alibi")):
         model = small(scheme, 8000, True, trained=True)
-        expected = effects.moved_scores(model, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
+        expected = positions.moved_scores(model, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
         np.testing.assert_allclose(curves[name], expected, rtol=1e-4, atol=1e-5)
     assert np.ptp(curves["RoPE"]) < 1e-5 < np.ptp(curves["sinusoidal"])
     assert bool(run(app)["same"])

@@ -8,7 +8,7 @@ from tests.pages.reading import opens_well, said
 from tests.pages.test_every_page import places
 from tests.refs import stamped
 from vizformer.checkpoints.tensors import memory
-from vizformer.web.catalogue import model_cache, precision, server_folder
+from vizformer.web.catalogue import model_cache, server_folder, torch_setup
 
 ATTENTION, QKV, REPORT = "pages/explore/attention.py", "pages/learn/qkv.py", "pages/checkpoint/report.py"
 TEXT = "I have two dogs"
@@ -108,11 +108,11 @@ def test_a_link_with_another_precision_says_so(open_app, wrong):
 
 
 def test_the_server_says_where_it_computes(open_app, monkeypatch):
-    monkeypatch.setenv(precision.VARIABLE, "cuda:77")
+    monkeypatch.setenv(torch_setup.VARIABLE, "cuda:77")
     app = open_app(REPORT, model="models/bert;dtype=float16", text=TEXT)
     assert not app.exception
     assert "There is no device cuda" in app.error[0].value
-    monkeypatch.setenv(precision.VARIABLE, "cpu")
+    monkeypatch.setenv(torch_setup.VARIABLE, "cpu")
     app = open_app(REPORT, model="models/bert;dtype=float16", text=TEXT)
     assert "On cpu" in said(app)
 

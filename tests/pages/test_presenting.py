@@ -3,10 +3,15 @@
 import pytest
 
 from vizformer.figures.figure import Figure
-from vizformer.web.frame import numbering
+from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import COURSE
-from vizformer.web.widgets import chart, lesson_text, slides
+from vizformer.web.link.languages import LANGUAGES
+from vizformer.web.widgets import chart, slides
 from vizformer.web.widgets.chart import LARGER, TALLER
+from vizformer.web.words import lesson_words
+from vizformer.web.words.terms import unmarked
+
+WORDS_IN_A_CHARACTER = lesson_words.WORDS / lesson_words.CHARACTERS  # of Chinese, by the time that reading takes
 
 
 def link(app, name):
@@ -18,46 +23,52 @@ def press(app, key):
     return next(button for button in app.button if button.key == key).click().run()
 
 
-def slides_of(lesson):
-    return [(part, name) for part, words in lesson_text.lesson_prose(lesson, "en").items() for name in slides.of(words)]
+def parts_of(lesson):
+    return list(slides.lesson_prose(lesson, "en"))
 
 
-@pytest.mark.sweep
-def test_a_part_is_its_ideas_one_by_one_then_its_laboratory_and_the_view_stays(open_app):
+@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
+def test_a_slide_has_at_most_forty_words_and_a_lesson_fifteen_slides(lesson, code):
+    words = slides.lesson_prose(lesson, code)
+    assert len(words) <= 15
+    for part, prose in words.items():
+        title = lesson_words.tables(lesson, code)[part]["title"]
+        count, characters = lesson_words.counted([title, unmarked(prose.lead)])
+        assert count + characters * WORDS_IN_A_CHARACTER <= 40, part
+        assert prose.rest, part
+        assert prose.lead.count("$") % 2 == prose.lead.count("**") % 2 == 0, part
+
+
+def test_each_part_is_a_slide_and_the_view_stays(open_app):
     app = open_app("pages/learn/masks.py", text="hello there", head=1)
     app = press(app, "present-begin")
-    assert [one.value for one in app.subheader][:1] == ["Six masks"]
     assert not app.selectbox(key="view.model").disabled
-    order = slides_of("masks")
-    assert [name for part, name in order if part == "kinds"][-4:] == ["laboratory", "try", "wrong", "wrong2"]
-    for number, (part, name) in enumerate(order[:8]):
+    order = parts_of("masks")
+    for number, part in enumerate(order):
         assert f"slide {number + 1} of {len(order)}" in " ".join(caption.value for caption in app.caption)
-        assert (link(app, "part") or "kinds", link(app, "slide")) == (part, name)
-        assert ("Layer" in [box.label for box in app.selectbox]) == (name == "laboratory")
+        assert (link(app, "part") or "kinds", link(app, "slide")) == (part, "words")
+        words = slides.lesson_prose("masks", "en")[part]
+        said = "\n".join(element.value for element in app.markdown)
+        assert words.lead in said
+        assert words.rest not in said
         assert link(app, "text") == "hello there"
-        app = press(app, "slide-next")
+        if part != order[-1]:
+            app = press(app, "slide-next")
     app = press(app, "slide-back")
-    assert (link(app, "part") or "kinds", link(app, "slide")) == order[7]
+    assert link(app, "part") == order[-2]
     app = press(app, "present-end")
     assert link(app, "slide") == ""
     assert not app.exception
 
 
-def test_a_list_stays_with_what_is_said_before_it():
-    assert slides.paragraphs("One.\n\nTwo:\n\n- a\n- b\n\n$$x$$\n\nThree.") == [
-        "One.",
-        "Two:\n\n- a\n- b\n\n$$x$$",
-        "Three.",
-    ]
-
-
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_the_last_slide_leads_to_the_next_lesson(open_app, locale):
-    count = len(slides_of("qkv"))
-    app = open_app("pages/learn/qkv.py", part="scale", slide=slides_of("qkv")[-1][1], locale=locale)
+    count = len(parts_of("qkv"))
+    app = open_app("pages/learn/qkv.py", part="scale", slide="words", locale=locale)
     said = " ".join(caption.value for caption in app.caption)
-    assert (f"Lesson {numbering.number('qkv')} · slide {count} of {count}" in said) or (
-        f"第 {numbering.number('qkv')} 课 · 第 {count} 页，共 {count} 页" in said
+    assert (f"Lesson {sitemap.number('qkv')} · slide {count} of {count}" in said) or (
+        f"第 {sitemap.number('qkv')} 课 · 第 {count} 页，共 {count} 页" in said
     )
     assert not [button for button in app.button if button.key == "slide-next"]
     links = [element.proto.label for element in app.get("page_link")]
@@ -68,26 +79,25 @@ def test_the_next_lesson_begins_with_its_first_slide(open_app):
     app = open_app("pages/learn/qkv.py", part="scale", slide="laboratory")
     app = app.switch_page("pages/learn/heads.py").run()
     said = " ".join(caption.value for caption in app.caption)
-    assert f"Lesson {numbering.number('heads')} · slide 1 of {len(slides_of('heads'))}" in said
+    assert f"Lesson {sitemap.number('heads')} · slide 1 of {len(parts_of('heads'))}" in said
 
 
-def test_a_slide_that_is_not_there_is_the_first_of_its_part(open_app):
-    app = open_app("pages/learn/qkv.py", part="scale", slide="words9")
-    first = slides_of("qkv").index(("scale", "words"))
-    assert f"slide {first + 1} of" in " ".join(caption.value for caption in app.caption)
+@pytest.mark.parametrize("slide", ["words9", "laboratory", "try2"])
+def test_a_link_to_one_of_the_many_slides_of_before_leads_to_the_one_of_its_part(open_app, slide):
+    app = open_app("pages/learn/qkv.py", part="scale", slide=slide)
+    assert "slide 4 of 4" in " ".join(caption.value for caption in app.caption)
     assert not app.exception
 
 
 def test_the_notes_show_the_words_of_the_part_and_the_slide_that_comes_next(open_app):
-    words = lesson_text.lesson_prose("heads", "en")["split"]
-    before = [name for name in slides.of(words) if name.startswith("words")][-1]
-    app = open_app("pages/learn/heads.py", part="split", slide=f"notes-{before}")
+    words = slides.lesson_prose("heads", "en")
+    app = open_app("pages/learn/heads.py", part="split", slide="notes-words")
     said = "\n".join(element.value for element in app.markdown)
-    assert words.text in said
-    assert all(text in said for text in (*words.tries, *words.wrongs))
-    assert "Layer" in [box.label for box in app.selectbox]  # the laboratory comes next
+    assert words["split"].text in said
+    assert all(text in said for text in (*words["split"].tries, *words["split"].wrongs))
+    assert words["all"].lead in said  # comes next
     app = press(app, "slide-next")
-    assert link(app, "slide") == "notes-laboratory"
+    assert (link(app, "part"), link(app, "slide")) == ("all", "notes-words")
     assert not [button for button in app.button if button.key == "present-end"]
     assert not app.exception
 
@@ -100,7 +110,7 @@ def test_a_lesson_prints_with_all_its_parts(open_app, lesson):
     assert not app.error
     assert link(app, "slide") == "paper"
     said = "\n".join(element.value for element in app.markdown)
-    parts = lesson_text.lesson_prose(lesson, "en")
+    parts = slides.lesson_prose(lesson, "en")
     assert all(words.text in said and all(text in said for text in words.tries) for words in parts.values())
     heads = [one.value for one in app.subheader]
     assert all(any(head.startswith(f"{number} · ") for head in heads) for number in range(1, len(parts) + 1))

@@ -20,7 +20,7 @@ from vizformer.analysis import (
 from vizformer.model import count_parameters
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.what_if import circuit_edges, set_choice, set_cost, set_of_prompts
+from vizformer.web.pages.what_if import circuit_edges, set_of_prompts
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/what_if.py"
@@ -80,8 +80,8 @@ def test_the_readers_own_prompts_are_measured_and_a_wrong_table_is_said(open_app
     ids=["slot", "count", "surrogate", "growth"],
 )
 def test_what_is_no_set_of_prompts_is_said_and_read_once(open_app, monkeypatch, given: str, why: str) -> None:
-    read, times = set_choice.read_prompt_set, []
-    monkeypatch.setattr(set_choice, "read_prompt_set", lambda *said: times.append(said) or read(*said))
+    read, times = set_of_prompts.read_prompt_set, []
+    monkeypatch.setattr(set_of_prompts, "read_prompt_set", lambda *said: times.append(said) or read(*said))
     app = open_app(PAGE, **HAND, dials=dials(set="own"))
     app.text_area(key="what_if.set.own").set_value(given).run()
     app.run()
@@ -97,23 +97,23 @@ def test_what_a_set_costs_is_that_of_all_its_prompts() -> None:
     texts = ["The cat", "The boy saw that the king had lost his hat", "a " * 400]
     prompts = PromptSet("three", tuple(PromptRow(text) for text in texts))
     n = [len(checkpoint.encode(text)) for text in texts[:2]]
-    assert set_cost.tokens(model, prompts) == sum(n) + 256  # of which no more are read
+    assert circuit_edges.tokens(model, prompts) == sum(n) + 256  # of which no more are read
     runs = 10 * (sum(n) + 256) * count_parameters(checkpoint.model.config)
-    assert set_cost.cost(model, prompts, 8) == pytest.approx(runs + 3 * set_cost.OF_ROW)
+    assert circuit_edges.cost(model, prompts, 8) == pytest.approx(runs + 3 * circuit_edges.OF_ROW)
 
 
 def test_of_a_large_set_few_tokens_are_counted(monkeypatch) -> None:
     """Where texts are left uncounted, each of their characters may be a token: never too few."""
     model = Subject(ModelRef("bundled", "stories"), "", "")
     prompts = PromptSet("many", tuple(PromptRow(f"猫和狗{n} " * 20) for n in range(100)))
-    exactly = set_cost.tokens(model, prompts)
-    set_cost.tokens.clear()
-    monkeypatch.setattr(set_cost, "MOST_COUNTED", 1_000)
+    exactly = circuit_edges.tokens(model, prompts)
+    circuit_edges.tokens.clear()
+    monkeypatch.setattr(circuit_edges, "MOST_COUNTED", 1_000)
     counted, encode = [], type(load("stories")).encode
     monkeypatch.setattr(type(load("stories")), "encode", lambda self, text: counted.append(text) or encode(self, text))
-    assert set_cost.tokens(model, prompts) >= exactly
+    assert circuit_edges.tokens(model, prompts) >= exactly
     assert sum(map(len, counted)) <= 1_000
-    set_cost.tokens.clear()
+    circuit_edges.tokens.clear()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer.analysis import head_maps
-from vizformer.analysis.heads import qk_circuit, score_scaling, soft_lookup
-from vizformer.analysis.heads.telling_head import find_telling_head
+from vizformer.analysis.heads.measures import find_telling_head
+from vizformer.analysis.scores import qk_circuit, score_scaling, soft_lookup
 from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/qkv.py"
@@ -207,7 +207,7 @@ def test_what_forgetting_the_division_does_is_asked_of_the_sentence(open_app: Op
 
 
 def test_the_lesson_speaks_chinese(open_app: Open) -> None:
-    for part, word in (("lookup", "搜索框"), ("three", "对称"), ("scale", "标准差")):
+    for part, word in (("lookup", "笔记"), ("three", "对称"), ("scale", "标准差")):
         app = open_app(PAGE, locale="zh-CN", part=part)
         assert not app.exception
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part

@@ -13,17 +13,17 @@ from tests.pages.conftest import Open
 from vizformer.analysis import answer_cell, cell_question, habit_question, head_maps, ratio_question
 from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.analysis.decoding.ways import first_token
-from vizformer.analysis.heads.residual_contributions import contributions
-from vizformer.analysis.heads.statistics import head_statistics
-from vizformer.analysis.masks.mistakes import left_over, mixed_up
-from vizformer.analysis.training.recurrent import gru_gradients
+from vizformer.analysis.head_outputs import contributions
+from vizformer.analysis.heads.measures import head_statistics
+from vizformer.analysis.masks import left_over, mixed_up
+from vizformer.analysis.training.depth_gradients import gru_gradients
 from vizformer.analysis.vectors.embeddings import norms
 from vizformer.assets import asset
 from vizformer.explain import masked_attention
-from vizformer.model.mask_recipe import MaskRecipe
-from vizformer.text import merging
-from vizformer.training.gru import load_gru
-from vizformer.web.widgets.lesson_text import lesson_prose
+from vizformer.model.masks import MaskRecipe
+from vizformer.text import schemes
+from vizformer.training.repeater import load_gru
+from vizformer.web.widgets.slides import lesson_prose
 
 SUBJECTS = [
     ("zh-en", "我有一只猫。", "decoder"),
@@ -126,7 +126,7 @@ def test_the_first_word_is_felt_as_the_gradient_says(open_app: Open, model: str,
     ("model", "text"), [("zh-en", "他们昨天在学校里学中文。"), ("stories", "They sat on the chair.")]
 )
 def test_the_first_merge_is_that_of_the_table(open_app: Open, model: str, text: str) -> None:
-    step = merging.apply(merging.words_of(text), *merging.bundled_table())[0]
+    step = schemes.apply(schemes.words_of(text), *schemes.bundled_table())[0]
     app = open_app("pages/learn/tokens.py", part="merges", model=model, text=text)
     said = choose(app, "tokens", "merge", " + ".join(step.pair).replace("▁", "␣"))
     assert right(said)

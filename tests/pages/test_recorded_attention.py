@@ -14,7 +14,7 @@ from tests.recorded_code import named
 from vizformer.analysis import input_attribution
 from vizformer.web.catalogue import named_code
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.lens import inputs
+from vizformer.web.pages.lens import inputs
 
 ATTENTION = "pages/explore/attention.py"
 HEAD = """from tests.checkpoints.recorded.test_wrap import Letters, words

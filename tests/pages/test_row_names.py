@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.pages.reading import chart
-from vizformer.web.widgets import row_names
+from vizformer.web.widgets import map_words
 
 CROSS = {"site": "cross", "layer": 2, "head": 0}
 
@@ -45,9 +45,11 @@ def rows_of_tables(app) -> list[str]:
 
 
 def test_four_notations_and_the_mixed_up_weights_name_it(open_app):
-    rows = rows_of_tables(open_app("pages/learn/masks.py", part="conventions", dials="masks.mixed:1"))
+    app = open_app("pages/learn/masks.py", part="conventions", dials="masks.mixed:1")
     expected = ["<s> → I", "I → have", "have → a", "a → cat", "cat → .", ". → </s>"]
-    assert rows == expected * 5  # four notations, and the weights where two of them are mixed up
+    assert rows_of_tables(app) == expected  # the weights where two notations are mixed up
+    for index in range(4):
+        assert [html.unescape(name) for name in chart(app, index)["layout"]["yaxis"]["ticktext"]] == expected
 
 
 @pytest.mark.parametrize("mistake", ["after", "zero"])
@@ -77,9 +79,9 @@ def test_attention_on_paper_names_it(open_app):
 def test_the_rows_of_an_encoder_choose_nothing_there_either(open_app, page, link):
     app = open_app(f"pages/learn/{page}.py", model="cloze", **link)
     assert not app.exception
-    assert not any(row_names.ARROW in element.proto.body for element in app.get("html"))
-    assert not any(row_names.ARROW in picture.proto.spec for picture in app.get("plotly_chart"))
-    assert not any(row_names.ARROW in option for box in app.selectbox for option in box.options)
+    assert not any(map_words.ARROW in element.proto.body for element in app.get("html"))
+    assert not any(map_words.ARROW in picture.proto.spec for picture in app.get("plotly_chart"))
+    assert not any(map_words.ARROW in option for box in app.selectbox for option in box.options)
 
 
 def test_the_boxes_that_choose_a_query_name_it(open_app):
@@ -108,4 +110,4 @@ def test_a_typed_target_is_kept_apart_from_the_models_own_choice(open_app):
 @pytest.mark.parametrize("link", [{"site": "encoder"}, {"model": "cloze", "site": "encoder"}])
 def test_an_encoders_rows_choose_nothing(open_app, link):
     app = open_app("pages/explore/attention.py", **link)
-    assert not any(row_names.ARROW in name for name in component(app, "vizformer_attention")["query_tokens"])
+    assert not any(map_words.ARROW in name for name in component(app, "vizformer_attention")["query_tokens"])

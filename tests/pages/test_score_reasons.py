@@ -7,7 +7,7 @@ from tests.bundled import load
 from tests.pages.reading import array, chart
 from vizformer.analysis import effective_attention, score_split, signed_role, writer_tokens
 from vizformer.analysis.circuits import token_scores
-from vizformer.web.tools.attention.heads import DRAWN
+from vizformer.web.pages.attention.heads import DRAWN
 
 PAGE = "pages/explore/attention.py"
 BOX = "attention.why"

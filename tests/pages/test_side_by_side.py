@@ -1,11 +1,9 @@
 """The page Side by side: what is on the screen is what the library says, and what is chosen is in the link."""
 
 import json
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 
 import vizformer as vf
@@ -14,7 +12,7 @@ from tests import tiny
 from tests.bundled import load
 from tests.checkpoints import folders
 from tests.components.test_mount import sent
-from tests.pages.reading import array, chart, number, said, tables
+from tests.pages.reading import array, chart, number, open_boxes_of, said, tables
 from vizformer.analysis import (
     head_divergences,
     head_pair,
@@ -28,7 +26,8 @@ from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.side_by_side import computations, in_python, pair, weights
+from vizformer.web.pages.side_by_side import answers as in_python
+from vizformer.web.pages.side_by_side import pair, weights
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
@@ -38,15 +37,7 @@ TRAINING = trainings.example().name
 
 @pytest.fixture
 def boxes_open(monkeypatch):
-    """AppTest cannot open a box that is closed at first."""
-
-    @contextmanager
-    def is_open(label, *, key):
-        with st.container():
-            yield True
-
-    for part in (in_python, weights):
-        monkeypatch.setattr(part, "folded", is_open)
+    open_boxes_of(monkeypatch, in_python, weights)
 
 
 def grid(app):
@@ -66,7 +57,7 @@ def test_two_texts_are_compared_as_the_library_does(open_app, boxes_open):
     model = load("stories")
     runs = two_runs(model, model.trace(BOY), model, model.trace(GIRL))
     found = head_divergences(runs, "decoder")
-    assert grid(app)["texts"] == [[computations.bits(value) for value in row] for row in found]
+    assert grid(app)["texts"] == [[pair.bits(value) for value in row] for row in found]
     layer, head = (int(at) for at in np.unravel_index(found.argmax(), found.shape))
     assert grid(app)["selected"] == {"row": layer, "column": head}
     expected = head_pair(runs, "decoder", layer, head).difference
@@ -96,7 +87,7 @@ def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes
     first, second = (Run(trainings.example()).after(step) for step in (0, 355))
     runs = two_runs(first, first.trace("gcadgcadg"), second, second.trace("gcadgcadg"))
     found = head_divergences(runs, "decoder")
-    assert grid(app)["texts"] == [[computations.bits(value) for value in row] for row in found]
+    assert grid(app)["texts"] == [[pair.bits(value) for value in row] for row in found]
     assert any("Layer 1, head 2" in one.value for one in app.subheader)
     moved = moved_weights(first, second)
     table = app.dataframe[-1].value
@@ -249,9 +240,7 @@ def test_a_translation_is_compared_before_the_same_target(open_app):
         model,
         model.trace("我有一只狗。", target="I have a cat."),
     )
-    assert grid(app)["texts"] == [
-        [computations.bits(value) for value in row] for row in head_divergences(runs, "encoder")
-    ]
+    assert grid(app)["texts"] == [[pair.bits(value) for value in row] for row in head_divergences(runs, "encoder")]
     assert tables(app)[0][0][0] in ("cat", "dog")  # where the two first disagree
 
 
@@ -298,7 +287,7 @@ def test_a_dimension_that_makes_all_cosines_1_is_left_out_and_named(open_app, mo
     ("value", "said"), [(0.18812, "0.188"), (0.00052, "0.001"), (0.00012, "1e−04"), (0.0, "0.000")]
 )
 def test_a_small_divergence_is_not_said_to_be_zero(value: float, said: str) -> None:
-    assert computations.bits(value) == said
+    assert pair.bits(value) == said
 
 
 @pytest.fixture
@@ -312,7 +301,9 @@ def sentences(tmp_path, monkeypatch):
     return vf.load(tmp_path / "sentences")
 
 
-@pytest.mark.parametrize(("lang", "words"), [("en", "no part of Side by side any more"), ("zh", "不再属于“并排比较”")])
+@pytest.mark.parametrize(
+    ("lang", "words"), [("en", "Side by side no longer measures that"), ("zh", "“并排比较”已不再测量它")]
+)
 def test_a_link_to_the_similarity_of_sentences_says_that_it_is_gone(open_app, sentences, lang, words):
     texts = {"text": "the cat sat", "second": "the cap sat"}
     app = open_app(PAGE, model="models/sentences", lang=lang, dials="beside.pooling:cls", **texts)

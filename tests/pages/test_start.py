@@ -1,5 +1,10 @@
 """The first page: its picture is this forward's, its presses write and lead on, and it names what the model does."""
 
+import base64
+import gzip
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -8,12 +13,12 @@ from tests.bundled import load
 from tests.checkpoints import folders as made
 from tests.components.test_mount import sent
 from vizformer.checkpoints import save
-from vizformer.components.payload import LIMIT_BYTES
+from vizformer.components.packing import LIMIT_BYTES
 from vizformer.components.whole_model_picture import DOES
 from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.picture import EXAMPLES
+from vizformer.web.pages.start import EXAMPLES
 from vizformer.web.widgets.whole_model import picture
 
 PAGE = "pages/learn/start.py"
@@ -198,6 +203,23 @@ def test_what_it_begins_with_is_told_in_a_sentence_and_a_table():
     weights = [row[-1] for row in table.rows if row[2] == "weight"]
     assert sum(weights) == pytest.approx(1)
     assert f"weight {max(weights):.3f}" in said
+
+
+def test_what_is_looked_at_is_offered_as_a_page_without_a_server(open_app, monkeypatch):
+    offered = []
+    monkeypatch.setattr(picture, "take_away", lambda *pictures, key: offered.extend(pictures))
+    assert not open_app(text="我有一只猫。", target="I have a dog", lang="zh").exception
+    [((label, ending), make)] = offered[0].more.items()
+    assert (label, ending) == ("保存为网页", "html")
+    page = make().decode()
+    packed = re.search(r'"packed": "([^"]+)", "language": "zh_CN"', page)[1]
+    [run] = json.loads(gzip.decompress(base64.b64decode(packed)))["runs"]
+    shown = run["pictures"][""]
+    assert shown["lanes"][1]["tokens"] == ["<s>", "I", "have", "a", "dog"]
+    for lane in shown["lanes"]:
+        for one in lane["maps"]:
+            for head in one["heads"]:
+                assert f"{one['kind']}/{one['layer']}/{head}" in run["answers"]
 
 
 def doors(app) -> list:

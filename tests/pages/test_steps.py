@@ -7,7 +7,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer import explain
-from vizformer.analysis.heads.telling_head import find_telling_head
+from vizformer.analysis.heads.measures import find_telling_head
 from vizformer.web.link.view import usual_query
 
 QKV, LAYER = "pages/learn/qkv.py", "pages/learn/layer.py"

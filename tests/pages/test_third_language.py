@@ -12,14 +12,15 @@ from babel.messages.pofile import read_po, write_po
 
 from tests.pages.reading import said
 from tests.pages.test_every_page import places
-from vizformer.analysis.decoding.ngram_counts import bleu
-from vizformer.analysis.own_steps.copied_errors import EXERCISES
+from vizformer.analysis.decoding.read_back import bleu
+from vizformer.analysis.other_programs.copied_errors import EXERCISES
 from vizformer.assets import asset
-from vizformer.web.frame import bar, search
+from vizformer.web.frame import bar
 from vizformer.web.lessons.decoding.translation_score import PAIR
-from vizformer.web.lessons.tokens.sentences import OCCASIONS
+from vizformer.web.lessons.tokens.contexts import OCCASIONS
 from vizformer.web.link import languages
-from vizformer.web.widgets import bibliography, lesson_text, source_language
+from vizformer.web.pages import bibliography
+from vizformer.web.widgets import model_suggestions, plan, slides
 from vizformer.web.words import lesson_words, terms
 
 CODE = "eo"  # a language that Babel knows and VizFormer does not have
@@ -35,7 +36,7 @@ EXAMPLES = (
     "dog bites man",
     "Transformer base",
     "Transformer big",
-    *source_language.MEANINGS.values(),
+    *model_suggestions.MEANINGS.values(),
     *(line for one in EXERCISES.values() for line in (*one.lines, one.right)),  # programs
     # The texts of head reports.
     *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),
@@ -78,7 +79,7 @@ def folder(tmp_path_factory):
     for lesson in asset("lessons", "en").glob("*.toml"):
         text = re.sub(r"'''\n?(.*?)\n?'''", r"'''⟦\1⟧'''", lesson.read_text(encoding="utf-8"), flags=re.DOTALL)
         (lessons / lesson.name).write_text(STRING.sub(QUOTE, text), encoding="utf-8")
-    for table in ("glossary.toml", "notations.toml", "reading.toml"):
+    for table in ("glossary.toml", "notations.toml", "plan.toml", "reading.toml"):
         text = asset("lessons", table).read_text(encoding="utf-8")
         column = re.compile(r"^en = (.*)$", re.MULTILINE)
         own = column.sub(lambda found: f"{found[0]}\n{CODE} = {STRING.sub(QUOTE, found[1])}", text)
@@ -93,12 +94,13 @@ def third_language(folder, monkeypatch):
         return own if own.exists() else asset(*parts)
 
     known = MappingProxyType({**languages.LANGUAGES, CODE: "Esperanto"})
-    for module in (languages, bar, search, terms):
+    for module in (languages, bar, terms):
         monkeypatch.setattr(module, "LANGUAGES", known)
-    for module in (languages, lesson_words, terms, bibliography):
+    for module in (languages, lesson_words, terms, bibliography, plan):
         monkeypatch.setattr(module, "asset", found)
-    kept = (languages.match, languages.catalogue, languages.plurals, languages._read, lesson_text.lesson_prose)
-    kept += (lesson_words.tables, lesson_words._found, terms._file, terms.read_terms, search.index, bibliography.items)
+    kept = (languages.match, languages.catalogue, languages.plurals, languages._read, slides.lesson_prose)
+    kept += (lesson_words.tables, lesson_words._found, terms._file, terms.read_terms, bar.index, bibliography.items)
+    kept += (plan.tables,)
     for function in kept:
         function.cache_clear()
     yield

@@ -9,11 +9,11 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.refs import subject
-from vizformer.analysis.attribution.predictions import Prediction
+from vizformer.analysis.one_forward.predictions import Prediction
 from vizformer.analysis.side_by_side.heads import two_answers
 from vizformer.web.catalogue import subject_cache
-from vizformer.web.tools.generation import computations as generated
-from vizformer.web.tools.side_by_side import computations as beside
+from vizformer.web.pages.generation import computations as generated
+from vizformer.web.pages.side_by_side import pair as beside
 from vizformer.web.widgets.whole_model import picture
 
 CAT = "我有一只猫。"
@@ -71,6 +71,6 @@ def test_among_the_candidates_of_a_step_and_of_a_beam(twins: tuple[Prediction, .
 def test_on_the_page_start(monkeypatch: pytest.MonkeyPatch, twins: tuple[Prediction, ...]) -> None:
     about = subject("zh-en", CAT)
     found = replace(picture.numbers(about), candidates=(twins,))
-    monkeypatch.setattr(picture, "numbers", lambda *_about: found)
+    monkeypatch.setattr(picture, "numbers", lambda *_about, every: found)
     [row] = picture.drawn(about).candidates
     assert sorted(one.text for one in row) == ["I", "␣I"]

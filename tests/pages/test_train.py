@@ -10,15 +10,14 @@ import torch
 
 import vizformer as vf
 from recipes import example_training
-from vizformer.analysis.heads.telling_head import telling, words_to_look_at
+from vizformer.analysis.heads.measures import telling, words_to_look_at
 from vizformer.jobs import queue as queue_module
 from vizformer.training import live, worker
 from vizformer.training.live import Plan
-from vizformer.training.runs import Run
-from vizformer.training.training_queue import TrainingQueue
+from vizformer.training.runs import Run, TrainingQueue
 from vizformer.web.catalogue import trainings
 from vizformer.web.link.view import usual_query
-from vizformer.web.tools.train import form
+from vizformer.web.pages.train import form
 
 PAGE, ATTENTION = "pages/learn/train.py", "pages/explore/attention.py"
 STEPS = 12
@@ -313,7 +312,7 @@ def test_the_model_is_opened_on_other_pages_and_only_here(open_app, queue, task)
     assert not linked.error
     shutil.rmtree(queue.root / name)
     gone = open_app(ATTENTION, model=name)
-    assert any("There is no model" in info.value for info in gone.info)
+    assert any("This page has no model" in info.value for info in gone.info)
 
 
 @pytest.mark.sweep

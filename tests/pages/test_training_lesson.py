@@ -11,22 +11,20 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer.analysis import hide
 from vizformer.analysis.costs.parameter_count import paper_sharing, sharing
-from vizformer.analysis.training import dropout
+from vizformer.analysis.training import gradient
 from vizformer.analysis.training.gradient import step_gradient
 from vizformer.analysis.training.small_trainings import by_smoothing, left_out_curves
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain.adam_numbers import adam
-from vizformer.explain.loss_parts import Asked, asked_rows, loss_numbers, losses
+from vizformer.explain.loss_parts import Asked, adam, asked_rows, loss_numbers, losses
 from vizformer.model import Trace
 from vizformer.training.classifier import BODIES, Epoch
-from vizformer.training.schedule import inverse_square_root, peak
-from vizformer.web.catalogue import classifier_run
-from vizformer.web.catalogue.shared_run import RunState
+from vizformer.training.loss import inverse_square_root, peak
 from vizformer.web.lessons.training import classifier
 from vizformer.web.lessons.training import dropout as passes
 from vizformer.web.lessons.training.adam import GRADIENTS
-from vizformer.web.lessons.training.measurements import notes
+from vizformer.web.lessons.training.classifier import RunState
+from vizformer.web.lessons.training.predictions import notes
 
 PAGE = "pages/learn/training.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -140,10 +138,9 @@ def test_the_gradient_of_the_readers_sentence(open_app: Open, model: str) -> Non
     assert not app.error
     checkpoint, trace, asked = asked_of(model)
     found = step_gradient(checkpoint.model, trace, asked)
-    shown = tables(app)[0]
-    assert [row[0] for row in shown] == list(found.layers)
-    numbers = [[number(cell) if cell else math.nan for cell in row[1:]] for row in shown]
-    np.testing.assert_allclose(numbers, found.norms, atol=2e-3)
+    shown = chart(app, 0)
+    assert shown["layout"]["yaxis"]["ticktext"] == list(found.layers)
+    np.testing.assert_allclose(array(shown["data"][0]["z"]), found.norms, rtol=1e-5)
     assert any(f"length {found.total:.4f}" in text.value for text in app.text)
     done = run(app.code[0].value)
     assert float(done["total"]) > max(done["lengths"].values())
@@ -178,7 +175,7 @@ def test_the_loss_of_several_passes_with_dropout(open_app: Open, model: str) -> 
     assert not app.error
     checkpoint, trace, asked = asked_of(model)
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
-    found = dropout.training_losses(checkpoint.model, trace, rows, right, 0.3, 0, passes.PASSES)
+    found = gradient.training_losses(checkpoint.model, trace, rows, right, 0.3, 0, passes.PASSES)
     shown = [number(row[1]) for row in tables(app)[0]]
     assert shown == pytest.approx([losses(trace, asked).mean, *found, found.mean()], abs=1e-3)
     done = run(app.code[0].value)
@@ -245,7 +242,7 @@ def test_a_classifier_is_trained_and_sorts_the_readers_sentence(
             self.running, self.ending = False, "stopped"
 
     fake = Run()
-    monkeypatch.setattr(classifier_run, "classifier_run", lambda: fake)
+    monkeypatch.setattr(classifier, "classifier_run", lambda: fake)
     app = open_app(PAGE, **link("stories", "classifier"))
     assert not app.exception
     known = classifier.recorded("en")
@@ -268,10 +265,8 @@ def test_a_classifier_is_trained_and_sorts_the_readers_sentence(
     app.run()
     assert any("Stopped" in info.value for info in app.info)
     fake.ending = "done"
-    monkeypatch.setattr(classifier_run, "tuned", lambda language: load("cloze"))
-    monkeypatch.setattr(
-        classifier_run, "answers", lambda language, text: {body: [0.7, 0.1, 0.1, 0.1] for body in BODIES}
-    )
+    monkeypatch.setattr(classifier, "tuned", lambda language: load("cloze"))
+    monkeypatch.setattr(classifier, "answers", lambda language, text: {body: [0.7, 0.1, 0.1, 0.1] for body in BODIES})
     classifier.before_and_after.clear()
     app = open_app(PAGE, **link("stories", "classifier"))
     assert not app.exception

@@ -15,8 +15,8 @@ from vizformer.checkpoints import agreement_check, save
 from vizformer.checkpoints.agreement_check import Agreement
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web.catalogue import model_cache, openings, server_folder
-from vizformer.web.tools.attention import choices
+from vizformer.web.catalogue import followed_work, model_cache, server_folder
+from vizformer.web.pages.attention import choices
 
 pytest.importorskip("transformers")
 OPEN, ATTENTION, REPORT = "pages/checkpoint/open.py", "pages/explore/attention.py", "pages/checkpoint/report.py"
@@ -53,9 +53,9 @@ def test_while_it_is_read_it_says_what_it_is_and_can_be_stopped(
         hear(2, 4)
         st.stop()
 
-    monkeypatch.setattr(openings, "LARGE", 1)
+    monkeypatch.setattr(followed_work, "LARGE", 1)
     with monkeypatch.context() as held:
-        held.setattr(openings, "follow", half_way)
+        held.setattr(followed_work, "follow", half_way)
         held.setattr(DeltaGenerator, "empty", lambda self: self)  # what is left when the reading ends stays
         app = open_app(ATTENTION, locale=locale, model="models/mine", text=TEXT)
         assert not app.exception

@@ -12,17 +12,17 @@ from tests.pages.reading import array, chart, said, tables
 from tests.pages.test_patches import press
 from vizformer.analysis import kinds
 from vizformer.analysis.causes.ablation import Part, by_head, parts_of, sweep, without
-from vizformer.analysis.causes.other_texts import unknown_share
+from vizformer.analysis.causes.part_outputs import unknown_share
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
 from vizformer.components import matrix
 from vizformer.figures.svg.map_marks import filled
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.lens import in_python
-from vizformer.web.tools.lens.token_choice import Asked
-from vizformer.web.tools.what_if import computations, other_texts
-from vizformer.web.tools.what_if.all_parts import snippet
-from vizformer.web.words import ablated_parts
+from vizformer.web.pages.lens import token_choice
+from vizformer.web.pages.lens.token_choice import Asked
+from vizformer.web.pages.what_if import computations
+from vizformer.web.pages.what_if.all_parts import snippet
+from vizformer.web.words import part_names
 
 PAGE = "pages/explore/what_if.py"
 REPEATED = "a b c d a b c"
@@ -43,7 +43,7 @@ def test_the_table_is_the_library_s_sweep(open_app: Open) -> None:
     effects = sweep(checkpoint, trace, row, int(trace.logits[row].argmax()))
     first = max(effects, key=lambda one: one.divergence)
     listed = next(table for table in tables(app) if table[0][1] == f"{first.divergence:.4f}")
-    assert listed[0][0] == ablated_parts.name(first.part)
+    assert listed[0][0] == part_names.name(first.part)
     assert listed[0][2] == f"{first.logit:+.3f}".replace("-", "−")
 
 
@@ -58,7 +58,7 @@ def test_it_opens_on_the_kind_of_heads_and_the_part_that_the_answer_needs_most(o
     assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(max(largest.values()), rel=1e-4)
     assert "site" not in app.query_params
     first = max(effects, key=lambda one: one.divergence)
-    assert f"The answer needs **{ablated_parts.name(first.part)}** most" in said(app)
+    assert f"The answer needs **{part_names.name(first.part)}** most" in said(app)
     app = open_app(PAGE, model="zh-en", text="我有一只猫。", site="encoder")  # a link always wins
     assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(largest["encoder"], rel=1e-4)
 
@@ -94,7 +94,7 @@ def test_parts_of_a_link_are_switched_off_and_the_snippet_does_the_same(
     assert not app.error
     checkpoint = load(model)
     trace = checkpoint.trace(text)
-    chosen = ablated_parts.read(off, parts_of(trace))
+    chosen = part_names.read(off, parts_of(trace))
     assert app.multiselect(key="what_if.off").value == list(chosen)
     space = {}
     exec(code(app), space)
@@ -126,7 +126,7 @@ def test_code_opens_a_model_by_a_name_that_it_has_outside_of_this_server(model: 
     subject = Subject(ModelRef.parse(model), "a", "", edited="decoder.0.self!unscaled")
     for written in (
         "\n".join(snippet(subject, (Part("decoder.0.self"),), "zero")),
-        in_python.code(subject, Asked(0, 1, "a", None)),
+        token_choice.code(subject, Asked(0, 1, "a", None)),
     ):
         assert f"checkpoint = {opened}\n" in written
         assert "edit=Edit(" in written
@@ -151,8 +151,8 @@ def test_parts_that_the_model_does_not_have_do_not_count(open_app: Open, written
 def test_every_part_is_written_and_read_back() -> None:
     for name, text in (("zh-en", "我有一只猫。"), ("stories", "A cat."), ("cloze", "A [MASK].")):
         parts = parts_of(load(name).trace(text))
-        assert ablated_parts.read(ablated_parts.write(parts), parts) == parts
-        assert len({ablated_parts.name(part) for part in parts}) == len(parts)
+        assert part_names.read(part_names.write(parts), parts) == parts
+        assert len({part_names.name(part) for part in parts}) == len(parts)
 
 
 def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
     open_app: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, locale: str, unknown: str
 ) -> None:
     """The bundled texts have commas and quotation marks, which a model of letters does not know: 4 % of them."""
-    monkeypatch.setattr(other_texts, "TOO_MANY_UNKNOWN", 0.03)
+    monkeypatch.setattr(computations, "TOO_MANY_UNKNOWN", 0.03)
     settings = "whatif.instead:mean~whatif.texts:own"
     app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
     assert not app.exception
@@ -253,7 +253,7 @@ def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: d
     ("value", "said"), [(-2.3e-8, "−2.3e−08"), (0.0, "0"), (0.0895, "+0.0895"), (-0.00006, "−0.0001")]
 )
 def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
-    assert ablated_parts.signed(value, 4) == said
+    assert part_names.signed(value, 4) == said
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_link_to_what_went_says_so_and_shows_the_usual_choice(
     app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: setting})
     assert not app.exception
     assert not app.error
-    notices = [info.value for info in app.info if "any more" in info.value or "不再有" in info.value]
+    notices = [info.value for info in app.info if "no longer" in info.value or "已不再" in info.value]
     assert len(notices) == 1
     assert (said in notices[0]) == (locale == "en-US")
     left = setting.rpartition("~")[0]

@@ -11,9 +11,8 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said
 from vizformer.explain.paper_calculations import SEEDS, worksheet
 from vizformer.web.frame import progress
-from vizformer.web.tools.worksheet.paper import LETTERS
-from vizformer.web.tools.worksheet.sheet import IN_LINKS
-from vizformer.web.widgets.lesson_text import lesson_prose
+from vizformer.web.pages.worksheet import IN_LINKS, LETTERS
+from vizformer.web.widgets.slides import lesson_prose
 
 PAGE = "pages/learn/worksheet.py"
 SENTENCE = "我有一只猫。"

@@ -11,7 +11,7 @@ from tests import conventions, tiny
 from tests.conventions import KINDS
 from vizformer.checkpoints import Opened, UnansweredError, load
 from vizformer.errors import CheckpointError
-from vizformer.web.tools.model_report import report_words
+from vizformer.web.pages.model_report import report_words
 
 IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
 

@@ -14,14 +14,7 @@ from vizformer.checkpoints import Opened, load
 from vizformer.checkpoints.tensors.report import describe
 from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
 
-LLAMA = dict(
-    hidden_size=32,
-    intermediate_size=24,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    max_position_embeddings=64,
-)
+LLAMA = dict(folders.DECODER, hidden_size=32)
 GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
 # model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -14,14 +14,7 @@ from vizformer.errors import CheckpointError
 from vizformer.model.positions import sinusoidal_encoding
 
 SIZES = dict(
-    d_model=16,
-    encoder_layers=2,
-    decoder_layers=3,
-    encoder_attention_heads=4,
-    decoder_attention_heads=4,
-    encoder_ffn_dim=24,
-    decoder_ffn_dim=24,
-    max_position_embeddings=64,
+    folders.BOTH,
     bos_token_id=1,
     eos_token_id=2,
     pad_token_id=0,

@@ -16,9 +16,7 @@ from vizformer.checkpoints import Opened, load
 from vizformer.errors import CheckpointError
 
 MPNET = "VIZFORMER_TEST_MPNET"  # names a folder
-BERT = dict(
-    hidden_size=16, num_hidden_layers=3, num_attention_heads=4, intermediate_size=24, max_position_embeddings=64
-)
+BERT = folders.ENCODER
 ROBERTA = dict(BERT, max_position_embeddings=66, type_vocab_size=1)
 # model_type -> the name of its classes, the sizes of a small one, whether its marks are RoBERTa's.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {

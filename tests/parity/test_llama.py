@@ -14,7 +14,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import load
-from vizformer.explain.rope import slowing
+from vizformer.explain.position_terms import slowing
 
 LM = "LlamaForCausalLM"
 SHARED = Path(os.environ.get("VIZFORMER_SHARED", "")) / "checkpoints" / "stories260K"

@@ -139,19 +139,8 @@ def test_pieces_alone_are_not_read(kind: str, tmp_path: Path) -> None:
 
 def mbart(folder: Path, *, model: str = "MBartForConditionalGeneration", **changes: Any) -> Path:
     folders.write_metaspace(folder, end="</s>")
-    options = dict(
-        vocab_size=folders.vocabulary(folder),
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=3,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        max_position_embeddings=64,
-        forced_eos_token_id=None,
-        decoder_start_token_id=5,
-    )
+    marks = dict(forced_eos_token_id=None, decoder_start_token_id=5)
+    options = dict(folders.BOTH, vocab_size=folders.vocabulary(folder), **marks)
     return folders.written(folder, "MBartConfig", model, options, changes)
 
 

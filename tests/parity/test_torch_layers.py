@@ -13,7 +13,7 @@ from vizformer.config import ModelConfig
 from vizformer.model import Trace, Transformer
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
-from vizformer.model.forward_pass import AttentionCall, ForwardPass
+from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.masks import causal_mask, combine, padding_mask
 
 pytestmark = pytest.mark.quick
@@ -155,7 +155,7 @@ def test_attention_maps(bias: bool) -> None:
     ]
     for source, mask, arguments in cases:
         trace = Trace()
-        found = ours(x, source, AttentionCall("decoder.0.self", mask, trace=trace))
+        found = ours(x, source, mask, ForwardPass(trace=trace), "decoder.0.self")
         expected, maps = theirs(x, source, source, need_weights=True, average_attn_weights=False, **arguments)
         tiny.assert_close(found, expected)
         record = trace["decoder.0.self"]

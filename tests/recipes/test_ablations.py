@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import pytest
 
 from recipes import ablations
 from recipes.ablations import RECIPE, VARIANTS, Variant, measure, recipe_of
-from recipes.bundled_models.zh_en import prepare
 from recipes.smoothing import SmoothingRecipe
-from vizformer.analysis.costs.own_ablations import loss_changes, own_rows, paper_row
-from vizformer.analysis.costs.paper_results import TABLE_3
+from tests.recipes.animals import animals_in_a_row
+from vizformer.analysis.costs.paper_results import TABLE_3, loss_changes, own_rows, paper_row
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters
@@ -30,16 +28,7 @@ TINY = SmoothingRecipe(
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Animals in a row; few of the sentences are held out."""
-    names, rng = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird"}, random.Random(0)
-    rows = {tuple(rng.choice(list(names)) for _ in range(rng.randint(2, 5))) for _ in range(120)}
-    path = tmp_path / "animals.tsv"
-    lines = sorted(f"{' '.join(names[word] for word in row)}.\t{''.join(row)}。\tmade up" for row in rows)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    monkeypatch.setattr(
-        ablations, "prepare", lambda recipe, file: prepare(replace(recipe, n_valid=12, n_test=16), file)
-    )
-    return path
+    return animals_in_a_row(tmp_path, monkeypatch, ablations)
 
 
 def test_the_bundled_measurement_is_of_this_recipe() -> None:

@@ -36,7 +36,7 @@ def test_its_last_snapshot_answers_what_it_was_not_trained_on(run: Run) -> None:
 
 
 def test_an_induction_head_grows_on_the_way(run: Run) -> None:
-    from vizformer.analysis.training.trained_tasks import repetition_scores
+    from vizformer.analysis.training.small_trainings import repetition_scores
 
     before, after = (repetition_scores(run.checkpoint(index), PLAN).induction.max() for index in (0, -1 % 23))
     assert before < 0.3

@@ -6,7 +6,7 @@ import pytest
 
 from recipes.felt_tokens import EACH, LEAST, MOST, measured, sentences
 from vizformer.assets import asset
-from vizformer.training.gru import load_gru
+from vizformer.training.repeater import load_gru
 
 BUNDLED = json.loads(asset("lessons", "map", "ten_sentences.json").read_text(encoding="utf-8"))
 

@@ -15,8 +15,8 @@ from recipes.gru import GRURecipe
 from recipes.pairs import Pair
 from tests import tiny
 from vizformer.assets import asset
-from vizformer.training.gru import GRULanguageModel, load_gru
 from vizformer.training.loss import IGNORED
+from vizformer.training.repeater import GRULanguageModel, load_gru
 
 RECIPE = GRURecipe(d_x=6, d_h=10, context=12, epochs=2, rate=2e-2, warmup=2, tokens_per_batch=64)
 

@@ -16,8 +16,7 @@ from tests import tiny
 from vizformer.errors import VizformerError
 from vizformer.generation import greedy_batch
 from vizformer.model import Transformer
-from vizformer.training.loss import PairBatch
-from vizformer.training.schedule import inverse_square_root
+from vizformer.training.loss import PairBatch, inverse_square_root
 
 OPTIONS = LoopOptions(epochs=3, warmup=10, average_decay=0.9, factor=0.5)
 Batches = Callable[[int], Iterator[PairBatch]]

@@ -12,6 +12,7 @@ import torch
 from recipes import omissions
 from recipes.omissions import LEFT_OUT, RECIPE, LeftOut
 from vizformer.assets import asset
+from vizformer.model.forward_pass import ForwardPass
 
 BUNDLED = json.loads(asset("lessons", "training", "left_out.json").read_text(encoding="utf-8"))
 
@@ -61,7 +62,7 @@ def test_all_begin_with_the_same_weights_and_only_the_sums_are_gone() -> None:
     torch.testing.assert_close(embedded["nothing"] - embedded["scaling"], table * (RECIPE.d_model**0.5 - 1))
     block = models["residual"].encoder.layers[0]  # type: ignore[union-attr]
     x, y = torch.randn(1, 3, RECIPE.d_model), torch.randn(1, 3, RECIPE.d_model)
-    assert torch.equal(block._add(x, y, block.around("self")), block.self_norm(y))  # type: ignore[operator, union-attr]
+    assert torch.equal(block.add("self", x, lambda _: y, ForwardPass(), ""), block.self_norm(y))  # type: ignore[operator, union-attr]
 
 
 def test_without_warm_up_the_rate_begins_at_its_peak() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from recipes.schemes import count_merges, train_scheme, write_schemes
 from recipes.unigram import best_cut, learn_pieces
-from vizformer.text.merging import learn, words_of
-from vizformer.text.schemes import LEARNED, Scheme
+from vizformer.text.schemes import LEARNED, Scheme, learn, words_of
 
 TEXTS = ["low low low lower lower newest newest newest newest widest widest", "我有一只猫。", "我有两只猫。"] * 2
 

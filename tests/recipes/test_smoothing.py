@@ -2,16 +2,15 @@
 
 import json
 import math
-import random
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 
 from recipes import smoothing
-from recipes.bundled_models.zh_en import prepare
 from recipes.smoothing import RECIPE, SMOOTHINGS, SmoothingRecipe
+from tests.recipes.animals import animals_in_a_row
 from vizformer.assets import asset
 from vizformer.model import Transformer
 from vizformer.training.loss import smoothing_floor
@@ -47,16 +46,7 @@ TINY = SmoothingRecipe(
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Animals in a row; few of the sentences are held out."""
-    names, rng = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird"}, random.Random(0)
-    rows = {tuple(rng.choice(list(names)) for _ in range(rng.randint(2, 5))) for _ in range(120)}
-    path = tmp_path / "animals.tsv"
-    lines = sorted(f"{' '.join(names[word] for word in row)}.\t{''.join(row)}。\tmade up" for row in rows)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    monkeypatch.setattr(
-        smoothing, "prepare", lambda recipe, file: prepare(replace(recipe, n_valid=12, n_test=16), file)
-    )
-    return path
+    return animals_in_a_row(tmp_path, monkeypatch, smoothing)
 
 
 @torch.no_grad()

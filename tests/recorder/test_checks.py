@@ -7,7 +7,7 @@ from torch import nn
 import vizformer as vf
 from tests.recorder.hand_written import GPT, KINDS, Additive, Attention, Block, D, Separate, d, future, ids
 from tests.recorder.tiny_types import TYPES, inputs, made
-from vizformer.recorder import check, check_lengths, checking, lengths_of
+from vizformer.recorder import check, check_lengths, lengths_of
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -221,12 +221,13 @@ def test_checks_say_how_far_they_are_and_end_where_they_are_told_to():
     with pytest.raises(StopError):
         check_lengths(model, run, (5, 9), heard=stop)
     assert ran == [5]
-    steps = checking(model, run, (5, 9))
-    next(steps)
-    with torch.no_grad(), vf.recording(model) as trace:  # between two steps nothing records
-        model(ids())
-    assert trace.sites
-    steps.close()
+
+    def between(part):  # nothing records there
+        with torch.no_grad(), vf.recording(model) as trace:
+            model(ids())
+        assert trace.sites
+
+    assert check_lengths(model, run, (5,), heard=between).exact
 
 
 def test_what_a_compiled_function_computes_is_named():

@@ -136,14 +136,17 @@ def test_layers_with_other_numbers_of_heads_are_one_trace(tmp_path):
     assert not heads.small(1)[0][2:].any()
 
 
-def test_the_stream_of_blocks_that_run_again_is_told_apart():
-    class Shared(GPT):
-        def forward(self, given):
-            x = self.wte(given) + self.wpe(torch.arange(given.shape[1]))
-            for _ in range(3):
-                x = self.h[0](x)
-            return self.lm_head(self.ln_f(x))
+class Shared(GPT):
+    """Its first block runs three times."""
 
+    def forward(self, given):
+        x = self.wte(given) + self.wpe(torch.arange(given.shape[1]))
+        for _ in range(3):
+            x = self.h[0](x)
+        return self.lm_head(self.ln_f(x))
+
+
+def test_the_stream_of_blocks_that_run_again_is_told_apart():
     model = Shared()
     model.h = model.h[:1]
     trace = vf.record(model, ids()).as_trace()
@@ -329,13 +332,6 @@ def test_a_model_that_runs_several_times_keeps_all_runs():
 
 
 def test_a_layer_that_is_used_several_times_keeps_all_calls():
-    class Shared(GPT):
-        def forward(self, given):
-            x = self.wte(given) + self.wpe(torch.arange(given.shape[1]))
-            for _ in range(3):
-                x = self.h[0](x)
-            return self.lm_head(self.ln_f(x))
-
     model = Shared()
     trace = vf.record(model, ids())
     assert trace.sites == ("h.0.attn",)
@@ -372,14 +368,14 @@ def test_view_draws_a_recorded_trace(tmp_path):
             mine = trace[f"h.{layer}.attn"].pattern(head)
             assert_close(stored[f"decoder.{layer}.self"].pattern(head), mine, rtol=0, atol=1e-6)
     assert [token.text for token in stored.tokens["decoder"]] == list("abcdefg")
-    with pytest.raises(TraceError, match="nothing by the name of logits"):
+    with pytest.raises(TraceError, match="returned nothing called logits"):
         stored.logits  # noqa: B018
     assert "GPT" in vf.view(tmp_path / "run.safetensors")._repr_html_()
 
 
 def test_the_page_from_other_programs_reads_what_was_saved(tmp_path):
-    from vizformer.analysis.heads.attention_arrays import PAGE, Tokens
-    from vizformer.analysis.heads.attention_files import read_attention
+    from vizformer.analysis.other_programs.attention_arrays import PAGE, Tokens
+    from vizformer.analysis.other_programs.attention_files import read_attention
 
     torch.manual_seed(4)
     model = nn.Transformer(16, 4, 2, 2, 24, batch_first=True).eval()

@@ -10,7 +10,7 @@ from tests.recorder.hand_written import GPT, KINDS, Cached, ids
 from tests.recorder.tiny_types import TYPES, inputs, made
 from vizformer.errors import TraceError
 from vizformer.recorder import record
-from vizformer.recorder.head_writes import Out, WritesRecorder, heard_again, writes_of_keys
+from vizformer.recorder.head_weights import Out, WritesRecorder, heard_again, writes_of_keys
 
 
 @pytest.mark.parametrize("name", ["Separate", "Sdpa", "Loop"])

@@ -55,7 +55,7 @@ def test_steps_of_a_style_lead_to_its_map_and_z(name):
 
 
 def test_a_step_names_its_line_its_weights_and_the_steps_before():
-    steps = vf.steps(GPT(), ids(), site="h.1.attn", head=HEAD, query=-1)
+    steps = vf.record(GPT(), ids()).steps("h.1.attn", HEAD, -1)
     q = next(step for step in steps if step.operands[1:2] and step.operands[1].weight == "h.1.attn.wq.weight")
     assert (q.group, q.name, q.module, q.module_class) == ("projections", "linear", "h.1.attn.wq", "Linear")
     assert q.source.part == "self.wq(x)"
@@ -119,7 +119,7 @@ def test_a_number_that_is_not_what_the_call_gives_is_noticed(monkeypatch):
         return difference(changed, again, terms)
 
     monkeypatch.setattr(op_recorder, "difference", wrong)
-    steps = vf.steps(GPT(), ids(), site="h.1.attn", head=HEAD, query=QUERY)
+    steps = vf.record(GPT(), ids()).steps("h.1.attn", HEAD, QUERY)
     tried = [step for step in steps if step.error is not None]
     assert len(tried) > 8
     masked = [step for step in tried if not step.result.x.isfinite().all()]

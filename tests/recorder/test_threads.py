@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import vizformer as vf
@@ -231,3 +232,48 @@ def test_attention_in_a_thread_of_the_models_own_is_named(whole, said):
     assert [str(one) for one in trace.escaped] == said
     with pytest.raises(TraceError, match="No attention was seen while InThread ran.*" + said[0]):
         trace.as_trace()
+
+
+class WritesOnly(KINDS["Sdpa"]):
+    """A thread runs no module: it writes what it makes of q, k and v into a buffer, or where room was made."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(1, 4, 7, 4))
+        self.into, self.threads = "kept", True
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        room = (
+            self.kept if self.into == "kept" else torch.zeros_like(q) if self.into == "like" else torch.empty(q.shape)
+        )
+        rows = room[:, :, :7]
+        with ThreadPoolExecutor(1) as pool:
+            if self.threads:
+                pool.submit(lambda: rows.copy_(F.scaled_dot_product_attention(q, k, v))).result()
+            else:  # each of these is seen
+                torch.bmm(torch.softmax(q[0] @ k[0].mT, -1), v[0], out=room[0])
+                rows.mul_(2)
+                F.relu(room, inplace=True)
+                room[:, :, 2:] += 1
+        return self.out(room)
+
+
+@pytest.mark.parametrize("into", ["kept", "like", "new"])
+def test_a_thread_that_only_writes_is_named_by_who_reads_it(into):
+    model = GPT(WritesOnly)
+    for block in model.h:
+        block.attn.into = into
+    trace = vf.record(model, ids())
+    assert not trace.sites
+    said = (
+        "h.{}.attn reads numbers that no call of this thread wrote: what another thread or a kernel writes is not seen"
+    )
+    assert [str(one) for one in trace.escaped] == [said.format(n) for n in (0, 1)]
+    for block in model.h:
+        block.attn.threads = False
+    for trace in (vf.record(model, ids()), vf.record(model, ids())):
+        assert len(trace.sites) == 2
+        assert not trace.escaped
+    model.h[0].attn.kept.zero_()  # between two recordings everybody may write
+    assert not vf.record(model, ids()).escaped

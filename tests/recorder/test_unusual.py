@@ -1,5 +1,6 @@
 """Habits of single types of `transformers`, each in a small model: what is attention, whose heads, and what is named."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -217,6 +218,23 @@ def test_queries_that_are_read_in_pieces_are_one_attention(attention, like):
     assert check(GPT(attention), ids(2, 8)).said == ()
     assert trace.nbytes < 1.1 * vf.record(GPT(KINDS[like]), ids(2, 8)).nbytes  # keys are kept once
     assert len(trace.as_trace().sites) == 2
+
+
+class PlacedByNumbers(Attention):
+    """Each piece is written to the rows that an array of numpy counts."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x)
+        room = torch.empty_like(q)
+        for rows in np.array_split(np.arange(x.shape[1]), 2):
+            room[:, :, rows] = (q[:, :, rows] @ k.mT * d**-0.5).softmax(-1) @ v
+        return self.out(room)
+
+
+def test_pieces_that_are_written_to_counted_rows_are_named():
+    trace = vf.record(GPT(PlacedByNumbers), ids(1, 8))
+    assert [one.n_q for one in trace.runs("h.0.attn")] == [4, 4]
+    assert str(trace.escaped[0]) == "h.0.attn has 4 queries for 8 tokens: they are not its tokens one by one"
 
 
 def test_a_score_that_no_piece_has_is_not_made_up():

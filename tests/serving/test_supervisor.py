@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from vizformer.serving.supervisor import Service, Supervisor
+from vizformer.serving.workers import Service, Supervisor
 
 STAYS = "import time; print('up', flush=True); time.sleep(600)"
 
@@ -98,7 +98,7 @@ def test_all_end_with_a_signal_and_the_handlers_are_those_of_before():
 
 
 def test_what_does_not_end_when_it_is_told_is_killed(monkeypatch):
-    monkeypatch.setattr("vizformer.serving.supervisor.PATIENCE", 0.2)
+    monkeypatch.setattr("vizformer.serving.workers.PATIENCE", 0.2)
     deaf = service("deaf", f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {STAYS}")
     with Supervisor(Lines(lambda line, lines: asked_to_end())) as supervisor:
         supervisor.start(deaf)
@@ -136,7 +136,7 @@ def test_each_line_says_who_wrote_it():
 def test_a_killed_supervisor_leaves_nobody_behind(tmp_path):
     code = f"""
 import sys
-from vizformer.serving.supervisor import Service, Supervisor
+from vizformer.serving.workers import Service, Supervisor
 with Supervisor() as supervisor:
     service = Service("child", [sys.executable, "-c", {STAYS!r}])
     supervisor.start(service)

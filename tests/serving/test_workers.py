@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from tests.browser.driver import Server
 from tests.reader import Reader, elements
 from vizformer import cli
-from vizformer.serving import CLIENT, ONE_OF, haproxy, one_of, workers
+from vizformer.serving import CLIENT, ONE_OF, one_of, workers
 from vizformer.web.catalogue import trainings
 
 SENTENCE = "我有一只猫。"
@@ -27,7 +27,7 @@ SENTENCE = "我有一只猫。"
 
 def found():
     try:
-        return haproxy.find()
+        return workers.find()
     except click.ClickException:
         return None
 
@@ -54,9 +54,9 @@ def test_one_worker_is_the_server_of_always(monkeypatch):
 
 
 def test_without_haproxy_nothing_is_started(monkeypatch):
-    monkeypatch.setenv(haproxy.VARIABLE, "/nowhere/haproxy")
+    monkeypatch.setenv(workers.VARIABLE, "/nowhere/haproxy")
     result = CliRunner().invoke(cli.main, ["--port", "8639", "--workers", "2"])
-    assert (result.exit_code, result.output) == (1, f"Error: {haproxy.VARIABLE}: /nowhere/haproxy is no program.\n")
+    assert (result.exit_code, result.output) == (1, f"Error: {workers.VARIABLE}: /nowhere/haproxy is no program.\n")
 
 
 def test_workers_share_the_memory_and_sign_alike(monkeypatch):

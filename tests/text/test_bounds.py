@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Backend
 from tests.checkpoints import hostile
 from vizformer.errors import TokenizerError
 from vizformer.text import Tokenizer, bounds, text_growth, trial
-from vizformer.text.patterns import PatternError, cost
+from vizformer.text.text_growth import PatternError, cost
 
 ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 PUBLISHED = [
@@ -144,7 +144,7 @@ def test_a_decoder_with_a_sign_for_spaces_may_write_it_beside_every_character():
     ("changes", "said"),
     [
         ({"model": []}, "it has no model"),
-        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "ABCD!"}}, "a table that is none"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "ABCD!"}}, "an invalid table"),
         ({"post_processor": {"special_tokens": {"[CLS]": {"ids": [1] * 17, "tokens": ["a"] * 16}}}}, "too many"),
         ({"post_processor": {"special_tokens": {"[CLS]": {"ids": [1] * 16, "tokens": ["a"] * 16}}}}, None),
     ],
@@ -167,7 +167,7 @@ def test_a_text_may_be_cut_between_any_two_characters(pattern):
     trial.examine(backend.to_str())
     assert backend.encode("abba").tokens == ["a", "b", "b", "a"]
     backend.normalizer = normalizers.Replace(pattern, "x")
-    with pytest.raises(trial.TrialError, match="Replace has a pattern that is none"):
+    with pytest.raises(trial.TrialError, match="Replace has an invalid pattern"):
         trial.examine(backend.to_str())
 
 
@@ -258,7 +258,7 @@ def test_a_text_that_would_become_too_long_is_refused_and_a_shorter_one_is_not()
     backend.normalizer = normalizers.Replace("a", "a" * 64)
     tokenizer = Tokenizer(backend)
     assert len(tokenizer.encode("a" * 100)) == 1
-    with pytest.raises(TokenizerError, match="10,000 characters is too long for this tokenizer"):
+    with pytest.raises(TokenizerError, match="10,000 characters is too long: this tokenizer"):
         tokenizer.encode("a" * 10_000)
     backend = Backend(models.WordLevel({"a": 0}, unk_token="a"))
     backend.decoder = decoders.Replace("a", "a" * 64)

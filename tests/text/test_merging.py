@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from vizformer.text.merging import PAPER, apply, bundled_table, learn, merge, pair_counts, words_of
-from vizformer.text.schemes import cut
+from vizformer.text.schemes import PAPER, apply, bundled_table, cut, learn, merge, pair_counts, words_of
 
 TEXTS = (
     "我有一只猫。",

@@ -3,7 +3,7 @@
 import pytest
 
 from vizformer import load
-from vizformer.text.scripts import called, scripts_of
+from vizformer.text.pieces import called, scripts_of
 from vizformer.text.tokenizer import IdTokenizer
 
 

@@ -22,13 +22,12 @@ import vizformer as vf
 from vizformer.errors import VizformerError
 from vizformer.jobs import queue as queue_module
 from vizformer.jobs import worker as job_worker
+from vizformer.model.forward_pass import ForwardPass
 from vizformer.training import live, runs, worker
-from vizformer.training.examples import batch_of, ids_of, loss_of, marks
 from vizformer.training.live import Plan, schedule, train
 from vizformer.training.loss import IGNORED
-from vizformer.training.runs import Run
-from vizformer.training.tasks import TASKS
-from vizformer.training.training_queue import TrainingQueue
+from vizformer.training.runs import Run, TrainingQueue
+from vizformer.training.tasks import TASKS, batch_of, ids_of, loss_of, marks
 
 SMALL = Plan(task="copy", architecture="encoder-decoder", n_layers=1, n_heads=2, d_model=16, steps=12)
 
@@ -149,9 +148,9 @@ def test_without_residual_connections_a_row_is_what_the_last_sublayer_made(order
     block = without.decoder.layers[0]
     x, y = torch.randn(1, 3, 16), torch.randn(1, 3, 16)
     after = block.feedforward_norm(y) if order == "post" else y
-    torch.testing.assert_close(block._add(x, y, block.around("feedforward")), after)
+    torch.testing.assert_close(block.add("feedforward", x, lambda _: y, ForwardPass(), ""), after)
     other = usual.decoder.layers[0]
-    assert not torch.allclose(other._add(x, y, other.around("feedforward")), after)
+    assert not torch.allclose(other.add("feedforward", x, lambda _: y, ForwardPass(), ""), after)
 
 
 def test_without_the_root_the_rows_of_the_table_are_added_as_they_are():

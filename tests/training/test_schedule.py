@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.training.schedule import inverse_square_root, peak, rates, unbounded
+from vizformer.training.loss import inverse_square_root, peak, rates, unbounded
 
 
 def test_the_papers_numbers() -> None:

@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, of
 from vizformer.web.link.view import View
-from vizformer.web.widgets.source_language import reads_both, written_in
+from vizformer.web.widgets.model_suggestions import reads_both, written_in
 
 
 def script() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.tiny import checkpoint
 from vizformer.analysis.costs.model_boxes import architecture
-from vizformer.options.feedforward import Activation, FeedForwardKind
-from vizformer.web.lessons.map import box_formulas
+from vizformer.options import Activation, FeedForwardKind
+from vizformer.web.lessons.map import drawing
 
 NAMES = {
     "relu": "ReLU",
@@ -28,7 +28,7 @@ def test_the_feedforward_formula_names_each_weight_once_and_the_activation(
 ) -> None:
     model = checkpoint("decoder-only", activation=activation, feedforward=feedforward, bias=bias).model
     box = next(box for box in architecture(model, 3) if box.kind == "feedforward")
-    written = box_formulas.formula(box, model.config)
+    written = drawing.formula(box, model.config)
     symbols = sorted(re.findall(r"([Wb])_\\text\{(\w+)\}", written))
     parts = [name.rpartition(".")[::2] for name, __ in box.tensors]
     assert symbols == sorted(({"weight": "W", "bias": "b"}[kind], layer.removeprefix("W_")) for layer, kind in parts)

@@ -13,9 +13,8 @@ from tests.refs import ref, subject
 from vizformer.checkpoints.tensors.memory import DoesNotFitError
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
-from vizformer.web.catalogue import bounded_cache, model_cache, sources, subject_cache, toy_cache
-from vizformer.web.catalogue.bounded_cache import Cache, cached
-from vizformer.web.catalogue.footprint import count_bytes
+from vizformer.web.catalogue import bounded_cache, model_cache, sources, subject_cache, subject_functions
+from vizformer.web.catalogue.bounded_cache import Cache, cached, count_bytes
 
 MB = 2**20
 
@@ -241,10 +240,10 @@ def test_a_kept_refusal_keeps_nothing_of_the_run_in_which_it_was_raised(small):
 
 
 def test_streamlits_clear_cache_reaches_nothing_that_is_shared():
-    before = toy_cache.toy_tensors("encoder")
+    before = subject_functions.toy_tensors("encoder")
     st.cache_data.clear()
     st.cache_resource.clear()
-    assert toy_cache.toy_tensors("encoder") is before
+    assert subject_functions.toy_tensors("encoder") is before
 
 
 def test_the_budget_is_a_setting(monkeypatch):

@@ -8,14 +8,22 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from vizformer.web.classroom import listeners as the_listeners
-from vizformer.web.classroom import pointing as the_pointing
+from vizformer.web.classroom import requests as the_listeners
+from vizformer.web.classroom import requests as the_pointing
 from vizformer.web.classroom import rooms as the_rooms
-from vizformer.web.classroom.listeners import Listeners
-from vizformer.web.classroom.pointing import Pointing
-from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, TooManyRoomsError, tidy
+from vizformer.web.classroom.requests import PATH, Listeners, Pointing, Waiting
+from vizformer.web.classroom.rooms import (
+    AWAY,
+    LONGEST,
+    MOST_ANSWERS,
+    MOST_COUNTS,
+    NoRoomError,
+    Place,
+    Rooms,
+    TooManyRoomsError,
+    tidy,
+)
 from vizformer.web.classroom.stores import MemoryStore, StoreError
-from vizformer.web.classroom.waiting import PATH, Waiting
 
 
 class School:
@@ -195,6 +203,60 @@ def test_a_teacher_leads_one_class_and_an_address_so_many_that_a_school_has_enou
     school.rooms.open("one more", "192.0.2.1")
 
 
+def test_a_teacher_sees_where_the_class_is_and_what_it_got_wrong_at_first(school):
+    rooms = school.rooms
+    school.there |= {"x", "y", "z"}
+    code, secret = rooms.open("ann")
+    other, its_secret = rooms.open("bob")
+    for session, place in (("x", "masks/kinds"), ("y", "masks/kinds"), ("z", "qkv/scores"), ("gone", "qkv/scores")):
+        rooms.follow(code, session, place)
+    for noted in ("wrong masks/count all", "wrong masks/count all", "right masks/count"):
+        rooms.note(code, noted)
+    counted = {"there masks/kinds": 2, "there qkv/scores": 1, "wrong masks/count all": 2, "right masks/count": 1}
+    assert rooms.counts(code, secret) == counted
+    assert rooms.counts(other, its_secret) == {}
+    with pytest.raises(NoRoomError):
+        rooms.counts(code, its_secret)
+    rooms.follow(code, "z", "masks/kinds")
+    assert rooms.counts(code, secret)["there masks/kinds"] == 3
+    rooms.close(code, secret)
+    assert rooms._noted == {}
+    with pytest.raises(NoRoomError):
+        rooms.note(code, "right masks/count")
+    rooms.note(other, "right masks/count")
+    school.there.clear()
+    school.now += AWAY + 1
+    rooms.beat()
+    assert rooms._noted == {}
+
+
+def test_counts_of_a_class_are_bounded_whatever_is_reported(school):
+    code, secret = school.rooms.open("ann")
+    hostile = (
+        "",
+        "right",
+        "there masks/kinds",
+        "right masks/count\n",
+        "wrong masks/count a b",
+        "right <b>/x",
+        "right a/b.c",
+    )
+    for noted in (*hostile, "right masks/" + "x" * 41, "wrong masks/count " + "x" * 10**6, "right 掩码/掩码"):
+        school.rooms.note(code, noted)
+    assert school.rooms.counts(code, secret) == {}
+    for place in ("masks/kinds x", "x" * 10**6, "掩码/", ""):
+        school.there.add("x")
+        school.rooms.follow(code, "x", place)
+        assert school.rooms.counts(code, secret) == {"there /": 1}
+    for number in range(10_000):
+        school.rooms.note(code, "wrong masks/count all")
+        school.rooms.note(code, f"wrong masks/count {number}")
+    counts = school.rooms.counts(code, secret)
+    assert counts["wrong masks/count all"] == MOST_ANSWERS
+    assert len(counts) == MOST_COUNTS + 1
+    assert school.rooms.followers(code) == 1
+
+
 def test_a_teacher_hears_how_many_follow(school):
     code, __ = school.rooms.open("ann")
     other, __ = school.rooms.open("bob")
@@ -209,7 +271,7 @@ def test_a_teacher_hears_how_many_follow(school):
         school.there.remove("y")  # the browser was closed
         assert client.get(f"{PATH}/{code}/followers").json() == {"count": 0}
         school.rooms.beat()
-        assert school.rooms._following == {"z": other}
+        assert school.rooms._following == {"z": (other, "/")}
         assert client.get(f"{PATH}/XXXXXX/followers").json() == {"count": None}
 
 
@@ -363,7 +425,7 @@ def test_one_that_waits_hears_of_the_move():
 
 
 def test_one_network_cannot_listen_in_place_of_all_others(monkeypatch):
-    monkeypatch.setattr(the_listeners, "MOST", 4)
+    monkeypatch.setattr(the_listeners, "MOST_WAITING", 4)
     monkeypatch.setattr(the_listeners, "MOST_OF_ONE", 2)
     one, other, proxy = (SimpleNamespace(client=SimpleNamespace(host=host)) for host in ("10.0.0.1", "10.0.0.2", "::1"))
     listeners = Listeners()

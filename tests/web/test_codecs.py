@@ -10,23 +10,16 @@ from hypothesis import strategies as st_
 
 from tests.web.test_hostile_links import HOSTILE
 from vizformer.components.player import Taken
-from vizformer.web.link import (
-    branch,
-    edits,
-    generation_settings,
-    line_settings,
-    link_settings,
-    mask_bitmap,
-    packed_text,
-)
-from vizformer.web.link.codec import Codec, UnusableError
-from vizformer.web.link.text_store import KeptTexts
+from vizformer.web.lessons.masks import mask_painting
+from vizformer.web.link import branch, edits, generation_settings, line_settings, link_settings, packed_text
+from vizformer.web.link.link_settings import Codec, UnusableError
+from vizformer.web.link.packed_text import KeptTexts
 
 NUMBERS = st_.floats(-3.5e38, 3.5e38)
 INDEX = st_.lists(st_.integers(0, 999_999), min_size=1, max_size=4).map(tuple)
 SITES = st_.sampled_from(["encoder.0.self", "decoder.11.cross", "decoder.2.self"])
 WORDS = st_.from_regex(r"[a-z]{1,20}\.[a-z_]{1,20}", fullmatch=True)
-CELLS = st_.integers(0, mask_bitmap.SIDE - 1)
+CELLS = st_.integers(0, mask_painting.SIDE - 1)
 EDITS = st_.one_of(
     st_.builds(edits.cell, SITES.map("{}.q".format), INDEX, NUMBERS | st_.just(-float("inf"))),
     st_.builds(edits.unscaled, SITES),
@@ -68,7 +61,7 @@ VALUES = {
             WORDS, st_.from_regex(r"[A-Za-z0-9_.,+-]{0,40}", fullmatch=True), max_size=link_settings.LONGEST
         ),
     ),
-    "painted cells": (mask_bitmap, st_.lists(st_.tuples(CELLS, CELLS), unique=True).map(sorted).map(tuple)),
+    "painted cells": (mask_painting, st_.lists(st_.tuples(CELLS, CELLS), unique=True).map(sorted).map(tuple)),
     "typed text": (packed_text, st_.text(max_size=packed_text.AS_IT_IS)),
 }
 CODECS = {name: codec for name, (codec, __) in VALUES.items()}

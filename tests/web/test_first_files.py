@@ -18,7 +18,7 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 
 from tools import first_picture as tool
 from vizformer.assets import asset
-from vizformer.web.frame import first_files, first_picture, inline_scripts, page_modules, server
+from vizformer.web.frame import first_files, first_picture, inline_scripts, page_frame, server
 from vizformer.web.frame.first_files import FirstFiles
 from vizformer.web.frame.sitemap import PAGES
 from vizformer.web.link.languages import LANGUAGES
@@ -265,7 +265,7 @@ def test_a_server_that_cannot_open_its_first_page_says_so_in_its_log_and_goes_on
     def broken() -> None:
         raise OSError("the model is not there")
 
-    monkeypatch.setattr(page_modules, "load", broken)
+    monkeypatch.setattr(page_frame, "load", broken)
     asyncio.run(server.visit())
     assert "could not be opened" in caplog.text
 

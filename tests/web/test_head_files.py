@@ -11,9 +11,9 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 
 from vizformer.analysis import TraceHeads, TraceNumbers, head_overview
-from vizformer.analysis.attribution.box_numbers import numbers_of_box
-from vizformer.analysis.attribution.picture_numbers import CELLS
-from vizformer.components.small_maps import pools, shades
+from vizformer.analysis.one_forward.box_numbers import numbers_of_box
+from vizformer.analysis.one_forward.picture_numbers import CELLS
+from vizformer.components.contract import pools, shades
 from vizformer.web.catalogue import head_files
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vizformer.analysis import aggregates, head_maps
-from vizformer.components.small_maps import pool, thumbnails
+from vizformer.components.contract import pool, thumbnails
 from vizformer.web.catalogue import head_pictures
 from vizformer.web.catalogue.long_work import LongWork, hearing
 from vizformer.web.catalogue.subject import Subject

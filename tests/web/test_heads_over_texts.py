@@ -9,9 +9,9 @@ from vizformer.assets import asset
 from vizformer.web.catalogue import server_folder, sources, torch_setup
 from vizformer.web.catalogue.long_work import hearing
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.attention import over_texts
-from vizformer.web.tools.attention.over_texts import cost, look
-from vizformer.web.widgets.model_suggestions import language
+from vizformer.web.pages.attention import one_head
+from vizformer.web.pages.attention.one_head import cost, look
+from vizformer.web.widgets.model_suggestions import language_of
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def own(tmp_path, monkeypatch):
 )
 def test_the_texts_are_in_the_language_that_the_model_reads(own, model, kind, reads):
     found = look(own(model), kind)
-    assert language(own(model)) == reads
+    assert language_of(own(model)) == reads
     if reads is None:
         assert found == "unreadable"
     else:
@@ -44,7 +44,7 @@ def test_the_texts_are_in_the_language_that_the_model_reads(own, model, kind, re
 
 def test_what_takes_long_is_not_measured(own, monkeypatch):
     stories = own("stories")
-    monkeypatch.setattr(over_texts, "MOST_WORK", 8 * 64 * 1e6)
+    monkeypatch.setattr(one_head, "MOST_WORK", 8 * 64 * 1e6)
     monkeypatch.setattr("vizformer.checkpoints.Checkpoint.trace", lambda *_, **__: pytest.fail("it was run"))
     assert look(stories, "decoder") == "large"
     assert cost(stories, "decoder", 0, 0) == ()
@@ -54,8 +54,8 @@ def test_what_takes_long_is_not_measured(own, monkeypatch):
 def test_it_waits_while_pages_are_drawn_and_ends_between_two_layers(own, monkeypatch):
     stories, told, waited = own("stories"), [], []
     asked = iter([True, False, False])
-    monkeypatch.setattr(over_texts, "TURNS", SimpleNamespace(idle=lambda quiet: next(asked, True)))
-    monkeypatch.setattr(over_texts.time, "sleep", lambda seconds: waited.append(len(told)))
+    monkeypatch.setattr(one_head, "TURNS", SimpleNamespace(idle=lambda quiet: next(asked, True)))
+    monkeypatch.setattr(one_head.time, "sleep", lambda seconds: waited.append(len(told)))
     torch_setup.prepare_torch()
 
     class LeftError(Exception):
@@ -81,8 +81,8 @@ def test_it_waits_while_pages_are_drawn_and_ends_between_two_layers(own, monkeyp
 
 def test_a_page_that_is_always_drawn_does_not_hold_it_up_for_ever(own, monkeypatch):
     now = iter(range(10_000))
-    monkeypatch.setattr(over_texts, "TURNS", SimpleNamespace(idle=lambda quiet: False))
-    monkeypatch.setattr(over_texts, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
+    monkeypatch.setattr(one_head, "TURNS", SimpleNamespace(idle=lambda quiet: False))
+    monkeypatch.setattr(one_head, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
     with hearing(lambda done, n: None):
         assert look(own("stories"), "decoder") != "large"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st_
 
 from vizformer.messages import Message
 from vizformer.web.link import link_settings, state
-from vizformer.web.link.codec import whole
+from vizformer.web.link.link_settings import whole
 from vizformer.web.link.view import LARGEST, View, link_name
 
 NAMES = [link_name(field) for field in fields(View)]

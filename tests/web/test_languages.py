@@ -5,7 +5,7 @@ import pytest
 from vizformer.messages import N_, Message
 from vizformer.web.link import languages
 from vizformer.web.words import i18n
-from vizformer.web.words.plain_text import QUOTED, plain
+from vizformer.web.words.i18n import QUOTED, plain
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def test_without_a_reader_it_is_english():
 
 def test_messages_in_chinese(monkeypatch):
     monkeypatch.setattr(i18n, "language", lambda: "zh_CN")
-    rule = N_("it must be from 0 to {last}", last=7)
+    rule = N_("numbers go from 0 to {last}", last=7)
     message = N_(
-        "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+        "This page has no {name} “{value}” ({rule}). It shows {otherwise} instead.",
         name=N_("head"),
         value="20",
         rule=rule,
         otherwise="0",
     )
-    assert i18n.translate(message) == "这里没有“头 20”：它应在 0 到 7 之间。现改为显示 0。"
-    assert str(message) == "There is no head 20 here: it must be from 0 to 7. Showing 0 instead."
+    assert i18n.translate(message) == "本页没有头“20”（编号从 0 到 7），改为显示 0。"
+    assert str(message) == "This page has no head “20” (numbers go from 0 to 7). It shows 0 instead."
 
 
 def test_what_is_not_translated_shows_in_english(monkeypatch):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vizformer.web.tools.start.path.last_stations import _sublayer_names
+from vizformer.web.pages.path.last_stations import _sublayer_names
 
 
 @pytest.mark.parametrize(("residual", "sums"), [("sequential", 3), ("none", 0)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vizformer.explain.toy_model import toy
-from vizformer.web.tools.layer.toy import CODE, NAMES
+from vizformer.web.pages.layer import CODE, NAMES
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,12 @@ from vizformer.assets import asset
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, PAGES, PATH, START
 from vizformer.web.link import link_settings
-from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.languages import LANGUAGES, SOURCE
+from vizformer.web.link.link_settings import UnusableError
 from vizformer.web.link.view import View
-from vizformer.web.widgets import bibliography, lesson, lesson_text
-from vizformer.web.words import lesson_words, minutes, terms
+from vizformer.web.pages import bibliography
+from vizformer.web.widgets import lesson, slides
+from vizformer.web.words import lesson_words, terms
 
 LESSONS = [entry.url for entry in COURSE]
 
@@ -63,10 +64,10 @@ def test_a_setting_that_cannot_be_used_counts_as_not_set(written, default, optio
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_every_part_has_its_words_in_every_language(lesson):
-    source = lesson_text.lesson_prose(lesson, SOURCE)
+    source = slides.lesson_prose(lesson, SOURCE)
     assert source
     for code in LANGUAGES:
-        words = lesson_text.lesson_prose(lesson, code)
+        words = slides.lesson_prose(lesson, code)
         assert lesson_words.parts(lesson, code)
         assert list(words) == list(source)
         for part, said in words.items():
@@ -85,8 +86,8 @@ def test_a_lesson_takes_120_words_or_one_question_or_one_trial_a_minute(monkeypa
     asks = {name: {"question": "one two " * 15, "why": "one two " * 15} for name in "ab"}
     part = {"text": "one two " * 30, "try": ["one two " * 20] * 2, "wrong": ["one " * 20], "asks": asks}
     monkeypatch.setattr(lesson_words, "parts", lambda lesson, code: {"a": part, "b": part})
-    assert minutes.of_part("map", "a", SOURCE) == pytest.approx((60 + 80 + 20 + 120) / 120 + 2 + 2)
-    assert minutes.of_lesson("map", SOURCE) == 15  # twice 6.3
+    assert lesson_words.of_part("map", "a", SOURCE) == pytest.approx((60 + 80 + 20 + 120) / 120 + 2 + 2)
+    assert lesson_words.of_lesson("map", SOURCE) == 15  # twice 6.3
 
 
 def test_every_lesson_says_what_comes_before_it():
@@ -104,7 +105,7 @@ def test_the_glossary_is_whole():
         assert set(entry) <= {"symbol", "shape", "lessons", "part", "also", "everyday", *LANGUAGES}, key
         assert entry["lessons"], key
         assert set(entry["lessons"]) <= set(LESSONS), key
-        assert entry.get("part", "") in ("", *lesson_text.lesson_prose(entry["lessons"][0], SOURCE)), key
+        assert entry.get("part", "") in ("", *slides.lesson_prose(entry["lessons"][0], SOURCE)), key
         for code in LANGUAGES:
             assert entry[code]["name"], key
             assert entry[code]["text"].rstrip().endswith((".", "。")), key

@@ -13,10 +13,10 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.web import turns as turns_module
-from vizformer.web.catalogue import bounded_cache, followed_work, long_forward, model_cache, subject_cache
+from vizformer.web.catalogue import bounded_cache, followed_work, model_cache, subject_cache
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache, Cached
-from vizformer.web.catalogue.long_forward import Forwards
+from vizformer.web.catalogue.followed_work import Forwards
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.turns import Turns
@@ -54,7 +54,7 @@ class Layers:
 @pytest.fixture
 def layers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Layers]:
     found = Layers()
-    monkeypatch.setattr(long_forward, "trace", found.cached)
+    monkeypatch.setattr(followed_work, "trace", found.cached)
     monkeypatch.setattr(followed_work, "LOOK", 0.005)
     yield found
     found.release(100)
@@ -208,10 +208,10 @@ def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: La
 
 def test_it_leaves_cores_to_other_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [Forwards(Turns(), 4, lambda n=n: n).threads() for n in (0, 1, 3, 9)] == [4, 3, 1, 1]  # type: ignore[misc]
-    monkeypatch.setattr(long_forward, "LOADAVG", tmp_path / "loadavg")
-    assert long_forward.others_that_run() == 0
+    monkeypatch.setattr(followed_work, "LOADAVG", tmp_path / "loadavg")
+    assert followed_work.others_that_run() == 0
     (tmp_path / "loadavg").write_text("6.59 6.07 5.88 3/251 4711\n")
-    assert long_forward.others_that_run() == 2
+    assert followed_work.others_that_run() == 2
 
 
 def test_a_trace_hears_every_layer_and_forgets_who_listened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def test_a_long_target_is_followed_as_a_long_text_is(
 
     monkeypatch.setattr(Checkpoint, "encode", tokens)
     monkeypatch.setattr(Checkpoint, "encode_target", tokens)
-    assert long_forward.is_long(subject) is long
+    assert subject.is_long is long
 
 
 @pytest.mark.parametrize(("source", "long"), [("upload", True), ("bundled", False)])
@@ -265,4 +265,4 @@ def test_a_large_model_of_a_reader_is_followed_at_few_tokens(
     monkeypatch.setattr(model_cache, "shape", lambda model: SimpleNamespace(architecture="encoder-only"))
     monkeypatch.setattr(model_cache, "n_parameters", lambda model: 109_000_000)
     subject = Subject(ModelRef(source, "mpnet"), "Nobody has read this before.", "")
-    assert long_forward.is_long(subject) is long
+    assert subject.is_long is long

@@ -11,7 +11,7 @@ from tests import tiny
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import model_cache, server_folder, session_folders, sources
 from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES
-from vizformer.web.catalogue.model_readers import GRACE, LATE, PERIOD, Readers
+from vizformer.web.catalogue.model_cache import GRACE, LATE, PERIOD, Readers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_cache import layer_overview
 from vizformer.web.link.model_ref import ModelRef

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from vizformer.web.lessons.decoding import free_running
 from vizformer.web.words import i18n
-from vizformer.web.words.plain_text import Markup, quoted
+from vizformer.web.words.i18n import Markup, quoted
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN_BY = {

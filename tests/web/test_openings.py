@@ -10,7 +10,7 @@ from tests.refs import stamped
 from vizformer.checkpoints import load
 from vizformer.checkpoints.tensors.matching import hearing_reads
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue import followed_work, model_cache, openings, server_folder
+from vizformer.web.catalogue import followed_work, model_cache, server_folder
 
 pytest.importorskip("transformers")
 SOON = 60.0  # seconds; only reached where a test fails
@@ -20,7 +20,7 @@ SOON = 60.0  # seconds; only reached where a test fails
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made.gpt2(tmp_path / "mine")
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(openings, "LARGE", 1)
+    monkeypatch.setattr(followed_work, "LARGE", 1)
     return tmp_path
 
 
@@ -36,10 +36,10 @@ def test_each_tensor_is_heard_twice(shelf: Path) -> None:
 def test_what_is_followed_is_kept(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed_work, "LOOK", 0.0001)
     model, heard = stamped("models/mine"), list[tuple[int, int]]()
-    assert openings.is_large(model)
-    openings.follow(model, lambda *done: heard.append(done))
+    assert followed_work.is_large(model)
+    followed_work.follow(model, lambda *done: heard.append(done))
     assert model_cache.is_open(model)
-    assert not openings.is_large(model)
+    assert not followed_work.is_large(model)
     (total,) = {total for done, total in heard if done} or {2 * model_cache.glance(model).n_bytes}
     assert total == 2 * (shelf / "mine" / "model.safetensors").stat().st_size
     assert all(0 <= done <= total for done, _ in heard)
@@ -48,7 +48,7 @@ def test_what_is_followed_is_kept(shelf: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_last_who_leaves_ends_the_reading(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed_work, "LOOK", 0.005)
     model, reached, go = stamped("models/mine"), threading.Event(), threading.Event()
-    count = openings.hearing_reads
+    count = followed_work.hearing_reads
 
     def held(heard):
         def hear(n_bytes):
@@ -58,7 +58,7 @@ def test_the_last_who_leaves_ends_the_reading(shelf: Path, monkeypatch: pytest.M
 
         return count(hear)
 
-    monkeypatch.setattr(openings, "hearing_reads", held)
+    monkeypatch.setattr(followed_work, "hearing_reads", held)
 
     class LeavesError(Exception):
         pass
@@ -68,24 +68,24 @@ def test_the_last_who_leaves_ends_the_reading(shelf: Path, monkeypatch: pytest.M
             raise LeavesError
 
     with pytest.raises(LeavesError):
-        openings.follow(model, leave)
-    (ending,) = openings.OPENINGS._running.values()
+        followed_work.follow(model, leave)
+    (ending,) = followed_work.OPENINGS._running.values()
     go.set()
     assert ending.ended.wait(SOON)
     assert not model_cache.is_open(model)
-    openings.follow(model, lambda *_: None)  # and whoever wants it again has it
+    followed_work.follow(model, lambda *_: None)  # and whoever wants it again has it
     assert model_cache.is_open(model)
 
 
 def test_what_does_not_open_is_not_waited_for(shelf: Path) -> None:
     file = shelf / "mine" / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-8])
-    assert not openings.is_large(stamped("models/mine"))
-    assert not openings.is_large(stamped("stories"))
+    assert not followed_work.is_large(stamped("models/mine"))
+    assert not followed_work.is_large(stamped("stories"))
     made.gpt2(shelf / "other")
     weights = made.tensors(shelf / "other")
     weights["transformer.ln_f.bias"][0] = float("nan")
     made.save_tensors(shelf / "other", weights)
-    assert openings.is_large(stamped("models/other"))
+    assert followed_work.is_large(stamped("models/other"))
     with pytest.raises(CheckpointError, match="NaN or infinite"):
-        openings.follow(stamped("models/other"), lambda *_: None)
+        followed_work.follow(stamped("models/other"), lambda *_: None)

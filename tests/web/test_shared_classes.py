@@ -10,9 +10,9 @@ import pytest
 from tests.redis_server import start_or_skip
 from vizformer.web.classroom import rooms
 from vizformer.web.classroom.redis_store import ROOM, RedisStore
+from vizformer.web.classroom.requests import Waiting
 from vizformer.web.classroom.rooms import AWAY, NoRoomError, Place, Rooms
 from vizformer.web.classroom.stores import EVERYTHING, StoreError
-from vizformer.web.classroom.waiting import Waiting
 
 PATIENCE = 20.0  # seconds
 
@@ -88,6 +88,38 @@ def test_followers_on_both_servers_are_counted(two_servers):
     assert here.followers(code) == 2
     there.follow("", "eve")
     assert there.followers(code) == 1
+
+
+def test_first_answers_on_both_servers_are_counted_together_also_after_redis_was_lost(redis, two_servers):
+    (here, __), (there, heard) = two_servers
+    code, secret = here.open("ann")
+    for rooms_of_one in (here, there, there):
+        rooms_of_one.note(code, "wrong masks/count all")
+    there.follow(code, "eve", "masks/kinds")
+    counted = {"wrong masks/count all": 3, "there masks/kinds": 1}
+    there.beat()
+    assert here.counts(code, secret) == counted
+    redis.kill()
+    redis.start()
+    heard.wait_for(EVERYTHING, times=2)
+    heard.wait_until(lambda: there.look(code) == Place())
+
+    beats, end = threading.Event(), time.monotonic() + PATIENCE
+    while here.counts(code, secret) != counted:  # a connection that was lost is tried again after a second
+        assert time.monotonic() < end
+        there.beat()
+        beats.wait(0.1)
+
+
+def test_first_answers_on_another_server_are_gone_with_the_class(two_servers):
+    (here, __), (there, __) = two_servers
+    code, secret = here.open("ann")
+    there.note(code, "wrong masks/count all")
+    there.beat()
+    assert here.counts(code, secret) == {"wrong masks/count all": 1}
+    here.close(code, secret)
+    there.beat()
+    assert not there._noted
 
 
 def test_a_pointer_on_one_server_is_seen_on_the_other(two_servers):

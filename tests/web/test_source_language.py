@@ -3,8 +3,8 @@
 import pytest
 
 from tests.refs import ref
-from vizformer.text.scripts import LOOKED_AT, script
-from vizformer.web.widgets.source_language import MEANINGS, read_by, reads_both, stated, written_in
+from vizformer.text.pieces import LOOKED_AT, script
+from vizformer.web.widgets.model_suggestions import MEANINGS, read_by, reads_both, stated, written_in
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from vizformer.web.link import generation_settings, packed_text, state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.text_store import KeptTexts
+from vizformer.web.link.packed_text import KeptTexts
 from vizformer.web.link.view import (
     KINDS,
     LARGEST,
@@ -158,12 +158,12 @@ def test_what_is_outside_the_model_falls_back_and_is_said():
     test.session_state["limits"] = {"layer": 6, "head": 9, "query": 4}
     test.run()
     assert view(test) == View(layer=0, head=8, query=3)
-    assert notices(test) == ["There is no layer 7 here: it must be from 0 to 5. Showing 0 instead."]
+    assert notices(test) == ["This page has no layer “7” (numbers go from 0 to 5). It shows 0 instead."]
     assert link(test) == {"head": "8", "query": "3"}
     test.session_state["limits"] = {"query": 3}
     test.run()
     assert view(test).query is None
-    assert notices(test)[-1] == "There is no query 3 here: it must be from 0 to 2. It was left out."
+    assert notices(test)[-1] == "This page has no query “3” (numbers go from 0 to 2). It is left out."
     test.session_state["limits"] = {"model": ("tiny", "small")}
     test.run()
     assert str(view(test).model) == "tiny"
@@ -174,7 +174,7 @@ def test_a_part_that_is_not_there_is_left_out_and_the_others_are_named():
     test.session_state["limits"] = {"part": ("", "lookup", "scale")}
     test.run()
     assert view(test).part == ""
-    assert notices(test) == ["There is no part steps here: it can be lookup, scale. It was left out."]
+    assert notices(test) == ["This page has no part “steps” (there are lookup, scale). It is left out."]
 
 
 def test_widgets_write_the_link():
@@ -227,7 +227,7 @@ def test_a_text_too_long_for_a_link_is_opened_by_it_while_the_server_keeps_it(mo
     monkeypatch.setattr(packed_text, "KEPT", KeptTexts())
     late = app(**address)
     assert view(late).text == text[: packed_text.AS_IT_IS]
-    assert "Showing its beginning" in str(late.session_state["vizformer.view"].notices[0])
+    assert "shows its beginning" in str(late.session_state["vizformer.view"].notices[0])
 
 
 def test_the_view_goes_along_when_navigation_drops_the_link():

@@ -8,7 +8,8 @@ from starlette.testclient import TestClient
 
 from vizformer.web.frame import term_sentences
 from vizformer.web.link.languages import LANGUAGES
-from vizformer.web.widgets import lesson_text
+from vizformer.web.widgets import lab, slides
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import i18n
 from vizformer.web.words.terms import in_letters, marked, read_terms, unmarked
 
@@ -46,6 +47,23 @@ def test_a_note_marks_its_terms_and_shows_its_values_as_they_stand(monkeypatch):
     assert said == [r"The [head](#term-head) of a \*head\*: every head."]
 
 
+def test_a_caption_of_a_lesson_marks_the_terms_that_the_text_beside_it_has_not(monkeypatch):
+    said = list[str]()
+    monkeypatch.setattr(lab.st, "caption", said.append)
+    Laboratory("costs", "family").note("mixtral")
+    Laboratory("heads", "groups").note("memory", n=3)
+    assert ["[parameters](#term-parameter)" in said[0], "[cross-attention](#term-cross-attention)" in said[1]] == [
+        True,
+        True,
+    ]
+    beside = slides.lesson_prose("heads", "en")["groups"].terms
+    assert "head" in beside
+    assert (
+        slides.noted("A head has 3 parameters.", "heads", "groups", "en")
+        == "A head has 3 [parameters](#term-parameter)."
+    )
+
+
 def test_an_everyday_word_is_a_term_in_the_lessons_that_teach_it_alone():
     assert "#term" not in marked("The expected value stays.", "en", "training")
     assert "#term-value" in marked("Each token has a value.", "en", "qkv")
@@ -58,7 +76,7 @@ def test_every_term_is_found_by_its_name_and_every_lesson_marks_some(code):
         found = re.findall(r"#term-([\w-]+)", marked(name, code, term.lessons[0]))
         assert found == [key] or len(name) == 1, (name, found)
     for lesson in ("qkv", "heads", "block"):
-        for part, words in lesson_text.lesson_prose(lesson, code).items():
+        for part, words in slides.lesson_prose(lesson, code).items():
             assert "](#term-" in words.text, (lesson, part)
             assert all(paragraph.count("](#term-") <= 3 for paragraph in words.text.split("\n\n"))
 

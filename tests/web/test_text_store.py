@@ -1,14 +1,14 @@
 """Texts that stay on the server for a while: by a name that nobody can guess, bounded by bytes and by time."""
 
-from vizformer.web.link import text_store
-from vizformer.web.link.text_store import KeptTexts
+from vizformer.web.link import packed_text
+from vizformer.web.link.packed_text import KeptTexts
 
 
 def test_a_text_has_one_name_which_hangs_on_the_server() -> None:
     kept, other = KeptTexts(), KeptTexts()
     name = kept.keep("我有一只猫。")
     assert kept.keep("我有一只猫。") == name
-    assert len(name) == text_store.NAME
+    assert len(name) == packed_text.NAME
     assert kept.text(name) == "我有一只猫。"
     assert other.keep("我有一只猫。") != name
     assert other.text(name) is None
@@ -34,9 +34,9 @@ def test_a_text_is_kept_for_some_hours_after_it_was_last_looked_at() -> None:
     kept = KeptTexts(clock=lambda: now)
     name = kept.keep("a")
     for _ in range(3):
-        now += 3600 * text_store.HOURS - 1
+        now += 3600 * packed_text.HOURS - 1
         assert kept.text(name) == "a"
-    now += 3600 * text_store.HOURS + 1
+    now += 3600 * packed_text.HOURS + 1
     assert kept.text(name) is None
     assert kept._bytes == 0
 

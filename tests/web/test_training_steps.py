@@ -25,7 +25,7 @@ def made():
 
 
 def test_a_step_whose_weights_are_there_opens_though_no_line_says_so(copied):
-    first = training_steps.steps(copied)[0]
+    first = training_steps.kept_steps(copied)[0]
     (trainings.root() / copied / "progress.jsonl").write_text('{"kept": ', encoding="utf-8")
     opened = vf.load(training_steps.folder(copied, first))
     assert opened.key == Run(trainings.example()).after(first).key
@@ -36,7 +36,7 @@ def test_a_step_whose_weights_are_there_opens_though_no_line_says_so(copied):
 
 def test_the_steps_asked_for_least_recently_are_removed(copied, monkeypatch):
     monkeypatch.setattr(training_steps, "MOST", 2)
-    one, two, three = training_steps.steps(copied)[:3]
+    one, two, three = training_steps.kept_steps(copied)[:3]
     for age, step in ((20, one), (10, two)):
         found = training_steps.folder(copied, step)
         os.utime(found, ns=(0, found.stat().st_mtime_ns - age * 10**9))
@@ -46,7 +46,7 @@ def test_the_steps_asked_for_least_recently_are_removed(copied, monkeypatch):
 
 
 def test_the_steps_of_a_training_that_is_gone_are_removed(copied):
-    first = training_steps.steps(copied)[0]
+    first = training_steps.kept_steps(copied)[0]
     training_steps.folder(copied, first)
     shutil.rmtree(trainings.root() / copied)
     assert training_steps.folder(copied, first) is None
@@ -62,5 +62,5 @@ def test_nothing_stays_of_a_step_that_could_not_be_written(copied, monkeypatch):
 
     monkeypatch.setattr(Run, "save_step", full)
     with pytest.raises(OSError, match="No space"):
-        training_steps.folder(copied, training_steps.steps(copied)[0])
+        training_steps.folder(copied, training_steps.kept_steps(copied)[0])
     assert made() == set()

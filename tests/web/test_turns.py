@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from vizformer.web import turns as turns_module
-from vizformer.web.networks import network
-from vizformer.web.turns import Turns, Visitor, watching
+from vizformer.web.turns import Turns, Visitor, network, watching
 
 SOON = 60.0  # seconds; only reached where a test fails
 

@@ -3,8 +3,8 @@
 import pytest
 
 from vizformer.web.link import generation_settings
-from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.generation_settings import Settings, changed, read, write
+from vizformer.web.link.link_settings import UnusableError
 
 
 @pytest.mark.parametrize(

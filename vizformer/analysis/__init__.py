@@ -9,18 +9,9 @@ from vizformer import lazy
 
 if TYPE_CHECKING:
     from vizformer.analysis import circuits
-    from vizformer.analysis.attribution.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
     from vizformer.analysis.attribution.direct import logit_attribution
     from vizformer.analysis.attribution.input_gradients import InputAttribution, input_attribution
     from vizformer.analysis.attribution.lens import LogitLens, logit_lens
-    from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
-    from vizformer.analysis.attribution.score_writers import (
-        ScoreSplit,
-        Writer,
-        score_split,
-        value_writers,
-        writer_tokens,
-    )
     from vizformer.analysis.attribution.terms import LogitAttribution, Term
     from vizformer.analysis.causes.ablation import Effects, Part, parts_of, without
     from vizformer.analysis.causes.ablation import sweep as ablation_sweep
@@ -32,21 +23,13 @@ if TYPE_CHECKING:
         faithfulness,
         measured_edges,
     )
-    from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Removed, taken_out
-    from vizformer.analysis.causes.evidence_search import answer_evidence
+    from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Removed, answer_evidence, taken_out
     from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
     from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair
     from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet, bundled_set, bundled_sets, read_prompt_set
     from vizformer.analysis.causes.set_effects import SetEffects, over_prompts
     from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
-    from vizformer.analysis.heads.cell_questions import (
-        AnswerCell,
-        CellQuestion,
-        HabitQuestion,
-        answer_cell,
-        cell_question,
-        habit_question,
-    )
+    from vizformer.analysis.head_outputs import EffectiveAttention, SignedRole, effective_attention, signed_role
     from vizformer.analysis.heads.induction import (
         HeadScores,
         head_scores,
@@ -54,33 +37,34 @@ if TYPE_CHECKING:
         previous_token_score,
         repeated_tokens,
     )
-    from vizformer.analysis.heads.layer_aggregates import Aggregate, aggregates, layer_aggregate
     from vizformer.analysis.heads.maps import (
+        Aggregate,
         HeadMaps,
         Kind,
+        aggregates,
         head_maps,
         kinds,
+        layer_aggregate,
         n_layers,
         records_of,
         site_name,
         without_keys,
     )
-    from vizformer.analysis.heads.measures import HeadMeasures, sinks
-    from vizformer.analysis.heads.null_space import EffectiveAttention, effective_attention
-    from vizformer.analysis.heads.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
+    from vizformer.analysis.heads.measures import HeadMeasures, HeadOverview, head_overview, sinks
     from vizformer.analysis.heads.questions import (
+        AnswerCell,
+        CellQuestion,
+        HabitQuestion,
         RatioQuestion,
         ScaleQuestion,
         WhereQuestion,
+        answer_cell,
+        cell_question,
+        habit_question,
         ratio_question,
         scale_question,
         where_question,
     )
-    from vizformer.analysis.heads.score_scaling import ScoreScale, score_scale
-    from vizformer.analysis.heads.score_terms import PairTerms, pair_terms
-    from vizformer.analysis.heads.signed_roles import SignedRole, signed_role
-    from vizformer.analysis.heads.small_maps import HeadOverview, head_overview
-    from vizformer.analysis.heads.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
     from vizformer.analysis.heads.trace_heads import TraceHeads, TraceNumbers
     from vizformer.analysis.heads.word_alignment import (
         AlignedPair,
@@ -97,6 +81,22 @@ if TYPE_CHECKING:
         word_order,
         word_starts,
     )
+    from vizformer.analysis.one_forward.predictions import (
+        Choice,
+        Guess,
+        Prediction,
+        choices,
+        guess,
+        guesses,
+        hide,
+        looks_at,
+        mean_guess,
+        next_tokens,
+    )
+    from vizformer.analysis.scores.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
+    from vizformer.analysis.scores.score_scaling import PairTerms, ScoreScale, pair_terms, score_scale
+    from vizformer.analysis.scores.score_writers import ScoreSplit, Writer, score_split, value_writers, writer_tokens
+    from vizformer.analysis.scores.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
     from vizformer.analysis.side_by_side import (
         TwoRuns,
         head_divergences,

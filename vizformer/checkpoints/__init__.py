@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vizformer.checkpoints.any_checkpoint import AnyCheckpoint, Generation
     from vizformer.checkpoints.export import save
     from vizformer.checkpoints.opening import Opened, inspect, load
-    from vizformer.checkpoints.own.checkpoint import Checkpoint
+    from vizformer.checkpoints.own import Checkpoint
     from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
     from vizformer.checkpoints.tensors.questions import Question, UnansweredError
     from vizformer.checkpoints.tensors.report import Report, TensorFate, describe

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.opening import Opened, load_recorded
-from vizformer.checkpoints.tensors.placement import DTYPES, name_of
+from vizformer.checkpoints.tensors.memory import DTYPES, name_of
 from vizformer.errors import CheckpointError
 
 TOLERANCE = 1e-5

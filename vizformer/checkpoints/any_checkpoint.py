@@ -7,13 +7,13 @@ own code, recorded while it runs.  What only the first can answer is asked of `c
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import index
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 
+from vizformer.config import ModelShape
 from vizformer.errors import GenerationError, TraceError
 from vizformer.model.input_check import check_length
-from vizformer.options.shape import ModelShape
 from vizformer.text import Token, Tokenizer
 
 if TYPE_CHECKING:
@@ -99,7 +99,6 @@ class AnyCheckpoint(ABC):
 
     # runs -----------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def trace(
         self,
         text: str | None = None,
@@ -123,8 +122,14 @@ class AnyCheckpoint(ABC):
             TraceError: empty or too long input, a target for a model that has none, an edit of what is not there.
             TokenizerError: an id outside the vocabulary.
         """
+        return self._trace(self._read(text, target, ids, target_ids, edit), edit, self._heard(heard))
 
     @abstractmethod
+    def _trace(
+        self, read: dict[str, tuple[Token, ...]], edit: "Edit | None", heard: Callable[[int], None] | None
+    ) -> "Trace":
+        """One full forward over the tokens of each stack."""
+
     def stream(
         self,
         text: str,
@@ -143,8 +148,16 @@ class AnyCheckpoint(ABC):
         Raises:
             TraceError, GenerationError: as `opening`; before the first token.
         """
+        prompt, beginning = self._sequences(text, target)
+        return self._stream(prompt, beginning, max_new=max_new, sampling=sampling, instead=instead, edit=edit)
 
     @abstractmethod
+    def _stream(self, prompt: list[int], beginning: list[int], **options: Any) -> "Iterator[GenerationStep]":
+        """The steps of a decoder that begins with `beginning`, behind an encoder that reads `prompt` where there is one.
+
+        `options` are max_new and edit, and sampling and instead where they are not usual.
+        """
+
     def beam(
         self,
         text: str,
@@ -162,6 +175,12 @@ class AnyCheckpoint(ABC):
         Raises:
             TraceError, GenerationError: as `generate`.
         """
+        found = self._beam(*self._sequences(text, target), width=width, alpha=alpha, max_new=max_new, tree=tree)
+        return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]
+
+    @abstractmethod
+    def _beam(self, prompt: list[int], beginning: list[int], **options: Any) -> "Sequence[Hypothesis]":
+        """What beam search finds, from what `_stream` begins with, with the options of `beam`."""
 
     @abstractmethod
     def embeddings(self, trace: "Trace") -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
@@ -258,6 +277,11 @@ class AnyCheckpoint(ABC):
             )
         return prompt, beginning
 
+    def _sequences(self, text: str, target: str) -> tuple[list[int], list[int]]:
+        """The token ids of `opening`."""
+        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text, target))
+        return prompt, beginning
+
     def _read(
         self,
         text: str | None,
@@ -286,14 +310,8 @@ class AnyCheckpoint(ABC):
     def _generated_target(self, tokens: Sequence[Token], edit: "Edit | None") -> tuple[Token, ...]:
         start, eos = self._start(), self.shape.eos_id
         limit = min(MAX_TARGET, self.shape.max_positions - 1)
-        steps = self._steps([token.id for token in tokens], start, limit, edit)
+        steps = self._stream([token.id for token in tokens], start, max_new=limit, edit=edit)
         return self.tokenizer.tokens([*start, *(step.id for step in steps if step.id != eos)])
-
-    @abstractmethod
-    def _steps(
-        self, prompt: list[int], prefix: list[int], max_new: int, edit: "Edit | None"
-    ) -> "Iterator[GenerationStep]":
-        """Greedy steps of an encoder-decoder that reads `prompt` and begins with `prefix`."""
 
     def _start(self) -> list[int]:
         """The start tokens of a decoder behind an encoder, where no target is given."""

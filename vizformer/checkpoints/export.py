@@ -11,8 +11,7 @@ import torch
 from vizformer.checkpoints.files.weights import write_weights
 from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Export, Family
-from vizformer.checkpoints.own.checkpoint import Checkpoint
-from vizformer.checkpoints.own.model_folder import CONFIG, TOKENIZER, WEIGHTS, save_own
+from vizformer.checkpoints.own import CONFIG, TOKENIZER, WEIGHTS, Checkpoint, save_own
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError

@@ -4,29 +4,29 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints.bare import by_mapping, state_dict, understanding
+from vizformer.checkpoints import own as own
+from vizformer.checkpoints.bare import by_mapping, state_dict
 from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face import by_transformers, model_folder
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE, SAME_NAMES
-from vizformer.checkpoints.own import model_folder as own
-from vizformer.checkpoints.own.checkpoint import Checkpoint
+from vizformer.checkpoints.own import Checkpoint
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.checkpoints.recorded.wrapping import wrap
-from vizformer.checkpoints.tensors.memory import require
-from vizformer.checkpoints.tensors.placement import AUTO, chosen_device, chosen_dtype
+from vizformer.checkpoints.tensors.memory import AUTO, chosen_device, chosen_dtype, require
 from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.messages import N_, Message
-from vizformer.text.scripts import scripts_of
+from vizformer.text.pieces import scripts_of
 
 CONFIG = "config.json"
 _STEP = re.compile(r"checkpoint-\d{1,9}")  # as a Trainer calls the folder of a step
@@ -38,7 +38,7 @@ class Opened(Checkpoint):
 
     report: Report
 
-    @property
+    @cached_property
     def assumed(self) -> tuple[str, ...]:
         """What the files do not decide, as "n_heads = 4"; pictures say so."""
         return tuple(f"{name} = {value}" for name, value in self.report.assumed.items())
@@ -98,12 +98,10 @@ def load(
     require(report, dtype, device)
     if isinstance(examined, by_transformers.Examined):
         return cast(Opened, _recorded(found.name, examined, report, dtype, device))
-    if isinstance(examined, model_folder.Examined):
-        model = model_folder.build(examined, dtype, device)
-    elif isinstance(examined, own.Examined):
+    if isinstance(examined, own.Examined):
         model = own.build(examined, dtype, device)
     else:
-        model = state_dict.build(examined, dtype, device)
+        model = (state_dict if report.format == "state-dict" else model_folder).build(examined, dtype, device)
     return Opened(found.name, model, examined.tokenizer, report, source_tokenizer=examined.source_tokenizer)
 
 
@@ -176,7 +174,7 @@ class _Found:
     file: str | None = None
 
 
-Examined = model_folder.Examined | by_transformers.Examined | own.Examined | understanding.Examined
+Examined = model_folder.Examined | by_transformers.Examined | own.Examined
 
 
 def _with_scripts(examined: Examined) -> Report:
@@ -289,7 +287,7 @@ def _no_model(name: str) -> CheckpointError:
     )
 
 
-def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> understanding.Examined:
+def _bare(found: _Found, file: str, answers: Mapping[str, object], numbers: bool) -> model_folder.Examined:
     """The weights by their names alone; where they do not open either, what config.json says comes first."""
     refused = _refused(found.folder)
     kind = None if refused is None else found.folder.object(CONFIG)["model_type"]

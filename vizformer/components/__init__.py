@@ -1,11 +1,14 @@
 """Browser components: pictures that people click, zoom and walk through with the keyboard.
 
-Each component is one Python module with its JavaScript and CSS beside it, and (but for `memory`, which shows nothing) two
-doors: `mount()` puts it on a Streamlit page, `to_html()` makes a file that needs neither a server nor a network.  What a
-picture of heads asks, and who answers, is in `contract`.  ENGLISH of a module are all its texts, said in the language of
-`word_tables.speak`; `key` is the identity on the page and the place in session state.  `selected` is what the page wants
-selected: it keeps what `mount` returns and passes it again, and a value that differs from it is obeyed.  What does not fit
-its labels, or cannot be drawn, is a ValueError.  Importing this package loads neither streamlit nor torch.
+A component is one Python module with its JavaScript and CSS beside it, and two doors: `mount()` puts it on a Streamlit page,
+`to_html()` makes a file that needs neither a server nor a network.  `memory`, `follow` and `lead`, which draw nothing, and
+`whole_model` have the first alone; `saved_runs` has the second alone, and so have `matrix`, `table`, `cuts`, `listing`,
+`lookup` and `tinted_text`, HTML without a script.
+
+What a picture of heads asks, and who answers, is in `contract`.  ENGLISH of a module are all its texts, said in the
+language of `word_tables.speak`; `key` is the identity on the page and the place in session state.  `selected` is what the
+page wants selected: it keeps what `mount` returns and passes it again, and a value that differs from it is obeyed.  What
+does not fit its labels, or cannot be drawn, is a ValueError.  Importing this package loads neither streamlit nor torch.
 
     heads = vizformer.analysis.TraceNumbers(trace).heads("cross")   # or whatever answers as `contract.Heads` says
     attention.to_html(attention.pack(heads), query_tokens=heads.query_tokens, key_tokens=heads.key_tokens)

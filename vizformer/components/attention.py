@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from vizformer.components import _mount
-from vizformer.components._heads import ByWord, HeadsComponent
-from vizformer.components.packing import pack, pack_heads
-from vizformer.components.payload import HeadsPayload, count, fits, nearest
+from vizformer.components._mount import ByWord, HeadsComponent
+from vizformer.components.packing import HeadsPayload, count, fits, nearest, pack, pack_heads
 from vizformer.word_tables import words_of
 
 __all__ = ["ENGLISH", "ByWord", "HeadsPayload", "Selection", "fits", "mount", "pack", "pack_heads", "peek", "to_html"]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components.payload import count
-from vizformer.components.short_numbers import short
+from vizformer.components.packing import count, short
 from vizformer.word_tables import words_of
 
 LARGEST = 24  # rows and columns that can be drawn: cells of more could not be hit on a phone

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount, attention
-from vizformer.components.packing import pack_heads
-from vizformer.components.payload import HeadsPayload, describe
+from vizformer.components.packing import HeadsPayload, describe, pack_heads
 from vizformer.word_tables import words_of
 
 _SHARED = (

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vizformer.components import _mount
-from vizformer.components._heads import HeadsComponent
+from vizformer.components._mount import HeadsComponent
 from vizformer.components.attention import CELLS
-from vizformer.components.packing import pack_heads, pack_layer, pack_lines
-from vizformer.components.payload import HeadsPayload, count, fits, nearest
+from vizformer.components.packing import HeadsPayload, count, fits, nearest, pack_heads, pack_layer, pack_lines
 from vizformer.word_tables import words_of
 
 __all__ = [

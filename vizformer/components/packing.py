@@ -1,4 +1,4 @@
-"""Packs the maps of heads for the browser (`vizformer.components.payload`).
+"""Packs the maps of heads for the browser.
 
     pack(heads)         # what `attention` and `reading` show: all heads, or small maps and one
     pack_lines(heads)   # what `lines` and `player` show: all heads, or those of one layer
@@ -8,17 +8,168 @@
 that the last digit on screen agrees with the arithmetic beside it, and as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Literal
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components.contract import Arrays, Heads, Operands
-from vizformer.components.payload import LIMIT_BYTES, HeadsPayload, fits, once
-from vizformer.components.small_maps import THUMBNAIL, pool, thumbnails
+from vizformer.components.contract import THUMBNAIL, Arrays, Heads, Operands, pool, thumbnails
+
+# Heads on their way to the browser: few bytes, and every number that is read off is the model's.
+#
+# All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
+# carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map, or
+# that map itself (`packing.pack`), or the heads of one layer (`packing.pack_lines`).  On a page it carries an address
+# instead, where the browser asks for each when it needs it (`packing.pack_address`).
+
+LIMIT_BYTES = 6_000_000
+
+_DIGITS = (4, 6, 9)  # four digits are more than a colour shows
+
+
+@dataclass(frozen=True)
+class HeadsPayload:
+    """The heads of one kind of attention, packed."""
+
+    shape: tuple[int, int, int, int]  # (layers, heads, queries, keys)
+    chosen: tuple[int, int]  # (layer, head) whose numbers are here in any case
+    # whose numbers are here: of all heads, of the chosen layer, or of the chosen head only
+    held: Literal["all", "layer", "head"]
+    thumb_shape: tuple[int, int]  # (rows, columns) of a small map; the full map's where there are no thumbs
+    # flat arrays by name. weights: float32, or uint16 with 65535 = 1.0; [layers, heads, queries, keys], [heads,
+    # queries, keys] of the chosen layer, or [queries, keys] of the chosen head. scores: float32, the same shape; absent
+    # where there are none. reasons: uint8 [queries, keys], the codes of `vizformer.model.Reason`; [layers, queries, keys]
+    # where layers differ; absent where everything is visible.
+    # q, k: float32 [queries, d_head] (multiplied by the scale) and [keys, d_head],
+    # in the place of weights and scores: softmax(q k^T + by_distance[key - query + queries - 1]) over what is visible.
+    # by_distance: float32 [queries + keys - 1]; absent where nothing is added. run_starts, run_reasons: uint32 and
+    # uint8, in the place of reasons: where in the map, row after row, each run of equal reasons begins. thumbs: uint8,
+    # 255 * sqrt(weight), max-pooled [layers, heads, rows, columns]; absent up to THUMBNAIL tokens, and where one layer
+    # is held. thumb_reasons: uint8 [rows, columns] or [layers, rows, columns]; 0 where any cell of the pool is visible.
+    # measure_<name>: float32 [layers, heads], what the heads can be sorted by (`measured`)
+    columns: Mapping[str, NDArray[np.generic]] = field(repr=False)
+    # where the browser asks for a head (`address/layer/head`) and for the small maps and the measures of a layer
+    # (`address/layer`), each as a safetensors file with the columns above; None where all that there is came with the
+    # payload
+    address: str | None = None
+    measures: tuple[str, ...] = ()  # the names of the measures that come from the address
+    # (query, key) in the text that the first row and column are, where this is a part of a longer one
+    first: tuple[int, int] = (0, 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the numbers of all heads are here."""
+        return self.held == "all"
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values())
+
+    def map_of(self, layer: int, head: int) -> "tuple[NDArray[np.float32], NDArray[np.uint8] | None]":
+        """The weights of a head whose numbers are here, and why its cells are masked, [queries, keys] both."""
+        _layers, heads, *size = self.shape
+        column = self.columns.get("weights")
+        here = self.held == "all" or (layer == self.chosen[0] and (self.held == "layer" or head == self.chosen[1]))
+        if column is None or not here:
+            raise ValueError(f"the weights of layer {layer}, head {head} are not in this payload")
+        index = {"all": layer * heads + head, "layer": head, "head": 0}[self.held]
+        weights = column.reshape(-1, *size)[index]
+        one = 65535 if column.dtype == np.uint16 else 1
+        reasons = self.columns.get("reasons")
+        why = None if reasons is None else reasons.reshape(-1, *size)[layer if reasons.size > size[0] * size[1] else 0]
+        return (weights / np.float32(one)).astype(np.float32), None if why is None else why.astype(np.uint8)
+
+    def measured(self, **measures: NDArray[np.floating] | None) -> "HeadsPayload":
+        """A payload with measures that the heads can be sorted by; a measure of None is left out.
+
+        Args:
+            measures: by name, [layers, heads] each: `entropy`, `distance`, `first` are what the view has words for, and
+                `last`, `previous`, `own`, `next`, by which it groups the heads.
+
+        Raises:
+            ValueError: a measure that is not one of these heads.
+        """
+        columns = dict(self.columns)
+        for name, values in measures.items():
+            if values is None:
+                continue
+            if values.shape != self.shape[:2]:
+                raise ValueError(f"{name} of shape {values.shape} does not fit {self.shape[:2]} (layers, heads)")
+            columns[f"measure_{name}"] = np.ascontiguousarray(values, dtype=np.float32).ravel()
+        return replace(self, columns=columns)
+
+
+def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTES) -> bool:
+    """Whether the numbers of all heads go to the browser at once.
+
+    `scored`: whether the scores go too.
+    """
+    return prod(shape) * (6 if scored else 2) <= limit
+
+
+def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
+    """[queries, keys] where all layers have the same, else [layers, queries, keys]; None where nothing is masked."""
+    if reasons is None or not np.any(reasons):
+        return None
+    maps = np.ascontiguousarray(reasons, dtype=np.uint8)
+    return maps[0] if maps.ndim == 3 and bool((maps == maps[0]).all()) else maps
+
+
+def describe(
+    payload: HeadsPayload, query_tokens: Sequence[str], key_tokens: Sequence[str], layers: Sequence[int | str] | None
+) -> dict[str, Any]:
+    """The description of the columns for the browser: their shape, and the labels of the axes."""
+    labels = list(range(payload.shape[0])) if layers is None else list(layers)
+    found = (len(labels), len(query_tokens), len(key_tokens))
+    expected = (payload.shape[0], payload.shape[2], payload.shape[3])
+    if found != expected:
+        raise ValueError(f"layers, query_tokens and key_tokens have the lengths {found}; these heads need {expected}")
+    return {
+        "shape": list(payload.shape),
+        "thumb_shape": list(payload.thumb_shape),
+        "held": payload.held,
+        "d_head": len(payload.columns["q"]) // payload.shape[2] if "q" in payload.columns else None,
+        "chosen": None if payload.complete or payload.address else list(payload.chosen),  # equal data is not sent again
+        "address": payload.address,
+        "measures": list(payload.measures),
+        "first": list(payload.first),
+        "layer_labels": labels,
+        "query_tokens": list(query_tokens),
+        "key_tokens": list(key_tokens),
+    }
+
+
+def count(value: object) -> int | None:
+    """A number from 0 up that came from a browser; None where it is anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def nearest(value: int, length: int) -> int:
+    """The place nearest to `value` on an axis of `length`."""
+    return max(0, min(length - 1, value))
+
+
+def short(value: float, decimals: Sequence[int]) -> float:
+    """The number with the fewest significant digits, at least four, that is written alike with each of these `decimals`.
+
+    A number that was rounded is not to be rounded again: 5.1355 with four digits is 5.135 or 5.136, which no longer says
+    whether the two decimals of the whole number are .13 or .14.
+    """
+    for digits in _DIGITS:
+        found = float(f"{value:.{digits}g}")
+        if all(f"{found:.{n}f}" == f"{value:.{n}f}" and not _is_half(found, n) for n in decimals):
+            return found
+    return value
+
+
+def _is_half(value: float, decimals: int) -> bool:
+    """Whether it lies between two numbers of so many decimals, so that Python and JavaScript may take different ones."""
+    return 2 * abs(value) * 10.0**decimals % 2 == 1
+
 
 EXACT_BYTES = 1 << 20
 _AT_ONCE = 1 << 16  # numbers: of more than a megabyte the system gives and takes every page
@@ -110,7 +261,7 @@ def pack_heads(
 
     Args:
         weights: attention weights in 0..1, or NaN [layers, heads, queries, keys].
-        scores: q.k / sqrt(d_head) before the mask, the same shape; what stands in masked cells does not matter.
+        scores: those before the mask (`contract.Heads.scores`), the same shape; what stands in masked cells does not matter.
         reasons: why a cell is masked, 0 = visible [queries, keys] or [layers, queries, keys].
 
     Raises:
@@ -132,7 +283,9 @@ def pack_operands(
     """Packs what one head is computed from, beside thumbnails of all.
 
     Args:
-        thumbs, reasons, chosen: as for `pack_chosen`.
+        thumbs: as for `pack_chosen`.
+        reasons: as for `pack_chosen`.
+        chosen: as for `pack_chosen`.
     """
     if head.q.ndim != 2 or head.k.ndim != 2 or head.q.shape[1] != head.k.shape[1]:
         raise ValueError(f"q and k must be [tokens, d_head] with one d_head, not {head.q.shape} and {head.k.shape}")
@@ -157,7 +310,8 @@ def pack_chosen(
 
     Args:
         thumbs: what `thumbnails` or `shades` made of every head [layers, heads, rows, columns].
-        weights, scores: of the chosen head [queries, keys].
+        weights: those of the chosen head, [queries, keys].
+        scores: those of the chosen head, [queries, keys].
         reasons: of all layers, as for `pack_heads`; of the chosen one where `small_reasons` are those of all.
         small_reasons: the least reason in each pool [layers, rows, columns], where layers differ and not all are held.
     """

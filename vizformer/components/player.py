@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components.payload import HeadsPayload, count, nearest
+from vizformer.components.packing import HeadsPayload, count, nearest
 from vizformer.components.tokens import Token
 from vizformer.word_tables import words_of
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vizformer.components import _mount, attention, lines
-from vizformer.components._heads import HeadsComponent
+from vizformer.components._mount import HeadsComponent
 from vizformer.components.attention import CELLS
 from vizformer.components.lines import Pin, parse_pin
-from vizformer.components.payload import HeadsPayload, count, fits, nearest
+from vizformer.components.packing import HeadsPayload, count, fits, nearest
 from vizformer.word_tables import words_of
 
 __all__ = ["ENGLISH", "Pin", "Reading", "fits", "mount", "peek", "to_html"]

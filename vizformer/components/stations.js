@@ -1,6 +1,7 @@
 // @ts-check
 // The path: stations that are stepped through.  A picture, a sentence; a prediction before the answer is drawn; a dial.
-// Python hears to which station the reader goes, and of nothing else; what she answered is kept in this browser.
+// Python hears to which station the reader goes, and then what she answered first: what it counts for a class. All else is
+// kept in this browser.
 
 import { readTheme } from "./js/colours.js";
 import { element, isShortcut } from "./js/dom.js";
@@ -28,6 +29,7 @@ class Stations {
   /** @type {{ station: StationData, chosen: number } | null} An earlier question, asked again before this station. */
   recalled = null;
   /** @type {ExerciseData | null} The exercise that is read. */ built = null;
+  /** @type {Record<string, number>} What was chosen first at each station since the page was opened. */ chosen = {};
   told = "";  // the station of which Python spoke last
   station = 0;
   step = 0;
@@ -138,7 +140,7 @@ class Stations {
   tell(deeper) {
     this.told = this.here.name;
     if (deeper) writeKept(Object.assign(this.kept, { deeper: [...new Set([...this.kept.deeper, this.told])] }));
-    if (this.send) this.send("selected", { station: this.here.name, deeper, seq: Date.now() });
+    if (this.send) this.send("selected", { station: this.here.name, deeper, answers: this.chosen, seq: Date.now() });
   }
 
   show() {
@@ -202,6 +204,8 @@ class Stations {
     this.asked.replaceChildren(...drawQuestion({ asked, heading, chosen, turned: recalled !== null, words }, (choice) => {
       this.kept.answers[station.name] = { choice, text, right: choice === right, when: Date.now(), again: recalled !== null };
       if (recalled) recalled.chosen = choice;
+      else this.chosen[station.name] ??= choice;
+      if (!recalled && number === all.length) this.tell(false);  // nothing comes after it
       this.show();
       this.next.focus({ preventScroll: true });
     }));

@@ -1,7 +1,7 @@
 """The stations of a path: pictures that are stepped through, a prediction before each answer, one thing to turn.
 
     packed = pack(stations)
-    station = mount(packed, at="query", key="path")      # the station that the reader has gone to, or None
+    station = mount(packed, at="query", key="path")      # the station that the reader has gone to, and more, or None
     to_html(packed)                                      # the same, as a file
 
 All pictures go to the browser at once; it steps, asks and turns without the server, and keeps what was answered.  They
@@ -9,8 +9,9 @@ are packed into one text, which a page can keep: what is sent again with each ru
 """
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount
 from vizformer.components.memory import NEXT_DAY
-from vizformer.components.short_numbers import short
+from vizformer.components.packing import short
 from vizformer.word_tables import spoken, words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
@@ -99,6 +100,12 @@ class Option:
 
     text: str
     because: str
+    name: str = ""  # the same in every language; empty of an option that is made of the sentence
+
+    @property
+    def key(self) -> str:
+        """Names the option, without saying what is in it."""
+        return self.name or f"{zlib.crc32(self.text.encode()):x}"
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,7 @@ class Station:
 @dataclass(frozen=True)
 class Packed:
     names: tuple[str, ...]
+    asks: Mapping[str, Ask]  # the questions of the stations, without their pictures
     content: str = field(repr=False)
 
 
@@ -200,14 +208,21 @@ def pack(
         "next_day": NEXT_DAY,
         "words": {**spoken(ENGLISH), **(words or {})},
     }
-    return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))
+    asks = {one.name: replace(step, frame=()) for one in stations for step in one.steps if isinstance(step, Ask)}
+    return Packed(tuple(station.name for station in stations), asks, json.dumps(data, ensure_ascii=False))
 
 
-def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
-    """Shows the path; once, the station to which the reader has gone, and whether she asked to go deeper; else None."""
+def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool, dict[str, int]] | None:
+    """Shows the path; once, the station to which the reader has gone, whether she asked to go deeper, and her answers.
+
+    Of each station that was answered since the page was opened, the number of the option that was chosen first.
+    """
     report = _mount.news(key)
     name = next((name for name in packed.names if name == report.get("station")), None)
-    gone = None if name is None else (name, report.get("deeper") is True)
+    answers = report.get("answers")
+    chosen = {one: answers.get(one) for one in packed.asks} if isinstance(answers, Mapping) else {}
+    known = {one: at for one, at in chosen.items() if type(at) is int and 0 <= at < len(packed.asks[one].options)}
+    gone = None if name is None else (name, report.get("deeper") is True, known)
     data = {"content": packed.content, "at": at if gone is None else gone[0]}
     _COMPONENT.mount(data, key=key)
     return gone

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components.packing import quantise
-from vizformer.components.payload import count
+from vizformer.components.packing import count, quantise
 from vizformer.word_tables import words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
 
-_COMPONENT = _mount.Component("whole_model_picture", ENGLISH)
+ENTRY = "whole_model_picture"
+_COMPONENT = _mount.Component(ENTRY, ENGLISH)
 
 DOES = ("opened", "write", "own", "layer", "all", "heads", "embedding", "positions", "norm", "feedforward", "output")
 """The requests of a press to the page: to write a token, to let the model write again, to draw a layer or all its heads, or
@@ -140,7 +140,7 @@ class Press:
 
 def mount(picture: Picture, *, key: str) -> None:
     """Shows the picture on a Streamlit page."""
-    data, columns = _data(picture)
+    data, columns = content(picture)
     _COMPONENT.mount(data, columns, key=key)
 
 
@@ -151,7 +151,7 @@ def pressed(key: str) -> Press | None:
 
 def to_html(picture: Picture, *, title: str = "The whole model") -> _mount.Html:
     """Returns the picture as one HTML file that works without a server; links to other pages are left out."""
-    data, columns = _data(picture)
+    data, columns = content(picture)
     return _COMPONENT.page(data, columns, title=title)
 
 
@@ -164,7 +164,8 @@ def _pressed(report: Mapping[str, Any]) -> Press | None:
     return Press(report["does"], report.get("kind", ""), **numbers, box=box)
 
 
-def _data(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
+def content(picture: Picture) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
+    """What the script is sent, and its columns of numbers."""
     every = [one for lane in picture.lanes for one in lane.maps]
     strips = [rows for lane in picture.lanes for rows in (lane.embedded, lane.added) if rows is not None]
     columns: dict[str, _mount.Column] = {

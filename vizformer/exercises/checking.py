@@ -15,7 +15,7 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.own_steps.first_departure import differences
+from vizformer.analysis.other_programs.first_departure import differences
 from vizformer.exercises.diagnosis import Departure, departure_of, diagnosed, numbers
 from vizformer.exercises.task import Function, Task, UnusableError
 from vizformer.messages import N_, Message

@@ -1,6 +1,6 @@
 """Where results of a student's function depart from the right ones, and which known mistakes give exactly her numbers.
 
-Mistakes in the arithmetic of a layer are those of the page Check your own (`vizformer.analysis.own_steps`), each told
+Mistakes in the arithmetic of a layer are those of the page Check your own (`vizformer.analysis.other_programs`), each told
 there once; the others are slips of an exercise: its own solution with other text in one of its lines.
 """
 
@@ -12,8 +12,8 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.own_steps.first_departure import TOLERANCE, agrees, differences
-from vizformer.analysis.own_steps.known_mistakes import MOST, general, same, tried
+from vizformer.analysis.other_programs.first_departure import TOLERANCE, agrees, differences
+from vizformer.analysis.other_programs.known_mistakes import MOST, general, same, tried
 from vizformer.exercises.task import Case, Function, Task, slipped
 from vizformer.messages import N_, Message
 

@@ -81,7 +81,7 @@ def readings(text: str) -> tuple[Reading, Reading]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a result stands among the steps of a layer (`vizformer.analysis.own_steps`), whose mistakes are known."""
+    """Where a result stands among the steps of a layer (`vizformer.analysis.other_programs`), whose mistakes are known."""
 
     step: str
     agreed: str  # a step before it, from which on mistakes are looked for

@@ -38,27 +38,27 @@ def softmax(scores: Float[ndarray, "*n m"], sink: ndarray | float | None = None)
     if sink is not None:
         column = np.broadcast_to(sink, (*scores.shape[:-1], 1))
         return softmax(np.concatenate([scores, column], axis=-1))[..., :-1]
-    top = scores.max(-1, keepdims=True)
-    exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    exps = exponentials(scores)[1]
     total = exps.sum(-1, keepdims=True)
     return exps / np.where(total == 0, 1.0, total)
 
 
-def set_cells(
-    trace: Trace, name: str, array: Float[ndarray, "..."], lead: tuple[int, ...] = ()
-) -> Float[ndarray, "..."]:
-    """`array` with the numbers that the trace's edit sets in tensor `name`.
+def exponentials(scores: Float[ndarray, "*n m"]) -> tuple[Float[ndarray, "*n m"], Float[ndarray, "*n m"]]:
+    """s_j - max_j' s_j' and e to this power, row by row; a row of nothing but -inf has no maximum, and stays."""
+    top = scores.max(-1, keepdims=True)
+    shifted = scores - np.where(np.isfinite(top), top, 0.0)
+    return shifted, np.exp(shifted)
 
-    `lead` are the first indices of the tensor that `array` is the rest of: q of one head and query is
-    `set_cells(trace, "encoder.0.self.q", q, (head, query))`.
-    """
+
+def set_cells(trace: Trace, name: str, array: Float[ndarray, "*h n d"], first: int = 0) -> Float[ndarray, "*h n d"]:
+    """`array` with the numbers that the trace's edit sets in tensor `name`, whose rows from `first` on it holds."""
     cells = [] if trace.edit is None else trace.edit.cells_of(name)
-    cells = [cell for cell in cells if cell.index[: len(lead)] == lead]
-    if not cells:
-        return array
-    array = array.copy()
+    rows = range(first, first + array.shape[-2])
+    cells = [cell for cell in cells if cell.index[-2] in rows]
+    array = array.copy() if cells else array
     for cell in cells:
-        array[cell.index[len(lead) :]] = cell.value
+        *head, row, component = cell.index
+        array[*head, row - first, component] = cell.value
     return array
 
 

@@ -1,9 +1,10 @@
-"""One token's row of the residual stream through a layer: a running sum, and in post-norm models its norms."""
+"""One token's row of the residual stream through a layer: a running sum, and the norm of one row number by number."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
@@ -11,20 +12,17 @@ from torch import Tensor
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain import norms
-from vizformer.explain.arrays import float64, set_cells, stored
+from vizformer.explain.arrays import float64, stored
 from vizformer.explain.feedforward_rows import feedforward_numbers
-from vizformer.explain.norms import added_sizes, through
-from vizformer.explain.proof_anchors import recorded
-from vizformer.explain.site_words import in_words
+from vizformer.explain.norms import divisor, is_rms, normalise
 from vizformer.explain.step import Proof
-from vizformer.explain.sublayer import bias_of
+from vizformer.explain.sublayer import Sublayer, SublayerKind, bias_of, points, sublayer_at
+from vizformer.messages import N_
 from vizformer.model.block import Block
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.input_check import row_at
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
-
-SublayerKind = Literal["self", "cross", "feedforward"]
 
 
 @dataclass(frozen=True)
@@ -117,32 +115,26 @@ def cosines(rows: Float[ndarray, "n d"], other: Float[ndarray, " d"]) -> Float[n
 
 def find_block(checkpoint: AnyCheckpoint, stack: str, layer: int) -> Block:
     """The module of layer `layer` in `stack`."""
-    module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
-    if module is None or not 0 <= layer < len(module.layers):
-        raise TraceError("There is no layer {layer!r} in this model.", layer=f"{stack}.{layer}")
-    block = module.layers[layer]
-    assert isinstance(block, Block)
-    return block
+    return block_at(checkpoint, f"{stack}.{layer}")
 
 
 def block_at(checkpoint: AnyCheckpoint, at: str) -> Block:
     """The module of a layer by its name, e.g. "decoder.2"."""
     stack, __, layer = at.partition(".")
-    return find_block(checkpoint, stack, int(layer))
+    module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
+    if module is None or not layer.isdecimal() or int(layer) >= len(module.layers):
+        raise TraceError("There is no layer {layer!r} in this model.", layer=at)
+    block = module.layers[int(layer)]
+    assert isinstance(block, Block)
+    return block
 
 
 def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str], ...]:
-    """Name, norm, and the points of the residual stream before and after, of every sublayer in order.
-
-    Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
+    """Name, norm (None in a model without), and the points of the residual stream before and after, of every sublayer
+    in order.
     """
-    if block.cross_attention is None:
-        return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
-    return (
-        ("self", block.self_norm, "pre", "mid_self"),
-        ("cross", block.cross_norm, "mid_self", "mid_cross"),
-        ("feedforward", block.feedforward_norm, "mid_cross", "post"),
-    )
+    norms_ = {"self": block.self_norm, "cross": block.cross_norm, "feedforward": block.feedforward_norm}
+    return tuple((kind, norms_[kind], *names) for kind, names in points(block).items())
 
 
 def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int, row: int) -> BlockStream:
@@ -154,42 +146,28 @@ def block_stream(checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int
     """
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     row = row_at(row, len(trace.residual(f"{at}.pre")))
-    points = [Point("start", float64(trace.residual(f"{at}.pre")[row]))]
+    stream = [Point("start", float64(trace.residual(f"{at}.pre")[row]))]
     proofs: dict[SublayerKind, Proof] = {}
-    for kind, __, before, after in sublayers(block):
-        around = block.around(kind)
-        norm = around.after
-        found = made(checkpoint, trace, at, kind, before, slice(row, row + 1))[0]
-        kept = trace.residual(f"{at}.{after}")[row]
-        x = float64(trace.residual(f"{at}.{before}")[row])
-        total = stored(around.onto(x, found), kept.dtype)
-        last = set_cells(trace, f"{at}.{after}", through(total, norm), (row,))
-        terms = added_sizes(around, x, found)
-        proofs[kind] = Proof.compare(recorded(f"{at}.{after}"), last, kept, terms=terms)
-        points.append(Point(f"{kind}.sum", last if norm is None else total, found))
+    for kind in points(block):
+        place = sublayer_at(trace, block, at, kind, slice(row, row + 1))
+        out, norm = made(trace, block, at, place), place.around.after
+        proofs[kind], last = place.proof(out), place.left(out)[0]
+        stream.append(Point(f"{kind}.sum", last if norm is None else place.added(out)[0], out[0]))
         if norm is not None:
-            points.append(Point(f"{kind}.norm", last))
-    return BlockStream(tuple(points), proofs)
+            stream.append(Point(f"{kind}.norm", last))
+    return BlockStream(tuple(stream), proofs)
 
 
-def made(
-    checkpoint: AnyCheckpoint, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
-) -> Float[ndarray, "n d_model"]:
-    """The output of a sublayer at some positions: the recorded z of the heads times W_O, or the feed-forward of each row.
-
-    `entering` is the point of the layer `at` ("encoder.0") that the sublayer reads.
-    """
-    block = block_at(checkpoint, at)
-    if kind == "feedforward":
-        x = float64(trace.residual(f"{at}.{entering}")[rows])
-        x = through(x, block.around(kind).before)
-        return feedforward_numbers(x, block.feedforward, trace.residual(f"{at}.pre").dtype).out
-    attention = block.self_attention if kind == "self" else block.cross_attention
+def made(trace: Trace, block: Block, layer: str, place: Sublayer) -> Float[ndarray, "n d_model"]:
+    """The output of a sublayer: the recorded z of the heads times W_O, or the feed-forward of each row."""
+    if place.kind == "feedforward":
+        return feedforward_numbers(place.read, block.feedforward, place.dtype).out
+    attention = block.self_attention if place.kind == "self" else block.cross_attention
     assert attention is not None
-    record = trace[f"{at}.{kind}"]
-    z = np.concatenate([float64(record.z(head)[rows]) for head in range(record.n_heads)], axis=1)  # [n, width]
-    out: ndarray = z @ float64(attention.W_O.weight).T + bias_of(attention.W_O)
-    return stored(out, record.q.dtype)
+    record = trace[f"{layer}.{place.kind}"]
+    heads = [float64(record.z(head)[place.queries]) for head in range(record.n_heads)]
+    out: ndarray = np.concatenate(heads, axis=1) @ float64(attention.W_O.weight).T + bias_of(attention.W_O)
+    return stored(out, place.dtype)
 
 
 @dataclass(frozen=True)
@@ -233,25 +211,18 @@ def feedforward_input(
 
 def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)) -> Float[ndarray, "n d_model"]:
     """The rows that the feed-forward of a layer, "decoder.2", reads."""
-    before = next(before for kind, __, before, ___ in sublayers(block) if kind == "feedforward")
-    return through(float64(trace.residual(f"{at}.{before}")[rows]), block.around("feedforward").before)
+    return sublayer_at(trace, block, at, "feedforward", rows).read
 
 
-def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
-    """The norm of a sublayer in a layer, e.g. at="encoder.0".
+def norm_of(block: Block, kind: SublayerKind) -> Norm:
+    """The norm of a sublayer.
 
     Raises:
-        TraceError: the sublayer has no norm.
+        TraceError: the layers of the model have no norms.
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
-    if found is None and block.norm_order == "none":
-        raise TraceError("The layers of this model have no norms: choose another model.")
     if found is None:
-        raise TraceError(
-            "Nothing is normalised before {place}: the norm of the embeddings stands just before it. Choose another "
-            "sublayer or layer.",
-            place=in_words(f"{at}.{kind}"),
-        )
+        raise TraceError("The layers of this model have no norms: choose another model.")
     return found
 
 
@@ -259,5 +230,123 @@ def norm_code(
     checkpoint: AnyCheckpoint, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
 ) -> tuple[str, dict[str, Tensor]]:
     """The torch line of a sublayer's norm, and its learned parameters."""
-    found = norm_of(find_block(checkpoint, stack, layer), f"{stack}.{layer}", kind)
+    found = norm_of(find_block(checkpoint, stack, layer), kind)
     return norms.code(found, variable, argument), norms.inputs(found)
+
+
+# The norm of one row: mean, variance, and the result number by number, with gamma and beta set by hand.
+
+
+@dataclass(frozen=True)
+class NormNumbers:
+    """The arithmetic of a norm for one row."""
+
+    row: Float[ndarray, " d"]  # the input x
+    mean: float  # the mean of the row; 0 in RMSNorm, which subtracts none
+    variance: float  # the mean of (x - mean)^2, divided by d and not d - 1; in RMSNorm the mean of x^2
+    eps: float  # added to the variance inside the root
+    scaled: Float[ndarray, " d"]  # (x - mean) / sqrt(variance + eps)
+    # gamma, beta: the factor and the summand of the scaled numbers
+    gamma: Float[ndarray, " d"]
+    beta: Float[ndarray, " d"]
+    result: Float[ndarray, " d"]  # gamma * scaled + beta
+    proof: Proof  # the result with the learned gamma and beta, against the model's own norm of this row
+
+    @property
+    def centred(self) -> Float[ndarray, " d"]:
+        return self.row - self.mean
+
+    @property
+    def squares(self) -> Float[ndarray, " d"]:
+        """x^2 of each number, whose mean RMSNorm takes."""
+        return self.row**2
+
+    @property
+    def result_mean(self) -> float:
+        return float(self.result.mean())
+
+    @property
+    def result_deviation(self) -> float:
+        """The standard deviation of the result's numbers, divided by d."""
+        return float(self.result.std())
+
+    @property
+    def result_length(self) -> float:
+        return float(np.linalg.norm(self.result))
+
+
+def find_norm_rows(
+    checkpoint: AnyCheckpoint, trace: Trace, stack: str, layer: int, kind: SublayerKind
+) -> tuple[Float[ndarray, "n d"], Norm]:
+    """The rows that a norm of the layer reads, and the norm.
+
+    post-norm: the sums x + f(x), or f(x) without residual connections; pre-norm: the stream x.
+
+    Raises:
+        TraceError: no such layer, or the layers have no norms.
+        KeyError: the layer has no such sublayer.
+    """
+    block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
+    place, norm = sublayer_at(trace, block, at, kind), norm_of(block, kind)
+    return place.x if place.around.before is not None else place.added(made(trace, block, at, place)), norm
+
+
+def norm_numbers(
+    rows: Float[ndarray, "n d"], norm: Norm, row: int, gamma: float | None = None, beta: float | None = None
+) -> NormNumbers:
+    """The norm of one row; `gamma` and `beta`, if given, replace all the learned ones."""
+    assert norm.eps is not None
+    x = rows[row]
+    mean = 0.0 if is_rms(norm) else float(x.mean())
+    variance = float(((x - mean) ** 2).mean())
+    scaled = (x - mean) / divisor(np.array([variance]), norm)
+    learned_gamma = float64(norm.weight)
+    learned_beta = np.zeros(len(x)) if isinstance(norm, torch.nn.RMSNorm) else float64(norm.bias)
+    used_gamma = learned_gamma if gamma is None else np.full(len(x), gamma)
+    used_beta = learned_beta if beta is None else np.full(len(x), beta)
+    with torch.inference_mode():
+        own = norm(torch.from_numpy(x).to(norm.weight))
+    proof = Proof.compare(N_("the model's own norm of this row"), normalise(x, norm), own)
+    return NormNumbers(
+        x, mean, variance, norm.eps, scaled, used_gamma, used_beta, used_gamma * scaled + used_beta, proof
+    )
+
+
+@dataclass(frozen=True)
+class NeighbourEffect:
+    """A sentence normalised in a batch with one neighbour, and in a batch with another."""
+
+    # first, second: the sentence's rows, by norm ("layer", "rms", "batch"), with the first and the second neighbour
+    first: dict[str, Float[ndarray, "n d"]]
+    second: dict[str, Float[ndarray, "n d"]]
+    moved: dict[str, float]  # the largest change of a number of the sentence, by norm
+    # row_means, column_means: of the sentence's or the whole batch's normalised numbers with the first neighbour: the
+    # largest |mean| of a row, and of a column over the whole batch
+    row_means: dict[str, float]
+    column_means: dict[str, float]
+
+
+def neighbour_effect(
+    sentence: Float[ndarray, "n d"], one: Float[ndarray, "m d"], other: Float[ndarray, "k d"], eps: float = 1e-5
+) -> NeighbourEffect:
+    """LayerNorm and RMSNorm (along a row) and BatchNorm as in training (along a column, over the batch); gamma 1, beta 0.
+
+    Source: Ioffe & Szegedy 2015 (batch), Ba, Kiros & Hinton 2016 (layer), Zhang & Sennrich 2019 (RMS).
+    """
+
+    def over(batch: ndarray, axis: int, centred: bool) -> ndarray:
+        shifted = batch - batch.mean(axis, keepdims=True) if centred else batch
+        return shifted / np.sqrt((shifted**2).mean(axis, keepdims=True) + eps)
+
+    ways = {"layer": (1, True), "rms": (1, False), "batch": (0, True)}
+    n = len(sentence)
+    batches = [np.concatenate([sentence, neighbour]) for neighbour in (one, other)]
+    first = {name: over(batches[0], *way) for name, way in ways.items()}
+    second = {name: over(batches[1], *way)[:n] for name, way in ways.items()}
+    return NeighbourEffect(
+        {name: rows[:n] for name, rows in first.items()},
+        second,
+        {name: float(np.abs(first[name][:n] - second[name]).max()) for name in ways},
+        {name: float(np.abs(rows.mean(1)).max()) for name, rows in first.items()},
+        {name: float(np.abs(rows.mean(0)).max()) for name, rows in first.items()},
+    )

@@ -13,11 +13,12 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.snippets import light_inputs
-from vizformer.explain.step import Proof
-from vizformer.explain.sublayer import bias_of, linear_code, linear_inputs
+from vizformer.explain.step import Contraction, Operand, Proof, Step, filled
+from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, linear_step
 from vizformer.messages import N_
 from vizformer.model.feedforward import FeedForward
 
@@ -62,80 +63,118 @@ def feedforward_numbers(
     return FeedForwardNumbers(hidden, entering, active, inner, out)
 
 
+# The steps of the network over all positions.
+
+# matrix -> key, title, text, symbol, what it is
+_LINEAR = {
+    "in": (
+        "hidden",
+        N_("Feed-forward, 1: widen"),
+        N_("Each row on its own: {d_model} numbers become {d_ff}."),
+        "H",
+        N_("the widening matrix"),
+    ),
+    "gate": (
+        "gate",
+        N_("Feed-forward, 1b: the gate"),
+        N_("A second matrix of the same size computes, for each of the {d_ff} numbers, how far its gate opens."),
+        "G",
+        N_("the gate's matrix"),
+    ),
+    "out": (
+        "narrow",
+        N_("Feed-forward, 3: narrow"),
+        N_("Back to the width of the residual stream."),
+        "O",
+        N_("the narrowing matrix"),
+    ),
+}
+
+
+def network_steps(at: Sublayer, feedforward: FeedForward, numbers: FeedForwardNumbers, through: Proof) -> list[Step]:
+    """The steps of the network: from its input rows to its output; their proof is `through`, that of the sublayer's
+    sum.
+    """
+    make, gate, kind = at.maker(through), feedforward.W_gate, activation_kind(feedforward.activation)
+    x, hidden, entering, active, inner = at.read, numbers.hidden, numbers.entering, numbers.active, numbers.inner
+
+    def linear(name: str, left: str, rows: ndarray, result: ndarray, argument: str) -> Step:
+        key, title, text, symbol, what = _LINEAR[name]
+        values = {"d_model": x.shape[1], "d_ff": hidden.shape[1]} if "{" in text.text else {}
+        module, variable = getattr(feedforward, f"W_{name}"), "out" if key == "narrow" else key
+        first = (Operand("X", N_("the input, one row per token"), x, ROWS),) * (name == "in")
+        said = (title, filled(text, **values), (symbol, left))
+        return linear_step(make, key, *said, rows, module, name, result, (variable, argument), what, *first)
+
+    steps = [linear("in", "X", x, hidden, "x")]
+    letter, variable, last = "H", "hidden", "A"
+    if gate is not None:
+        letter, variable, last = "G", "gate", "B"
+        steps.append(linear("gate", "X", x, entering, "x"))
+    steps.append(
+        make(
+            "activation",
+            N_("Feed-forward, 2: activation"),
+            kind.text(active),
+            rf"A = {kind.symbol(letter)}",
+            rf"A_{{0,0}} = {kind.symbol(latex.number(entering[0, 0]))} = {latex.number(active[0, 0])}",
+            "A",
+            active,
+            f"active = {kind.code(variable)}",
+        )
+    )
+    if gate is not None:
+        steps.append(
+            make(
+                "gated",
+                N_("Feed-forward, 2b: through the gate"),
+                N_("Number by number, the widened row is multiplied by its opened gate."),
+                r"B = A \odot H",
+                rf"B_{{0,0}} = {latex.number(active[0, 0])} \cdot {latex.factor(hidden[0, 0])} = {latex.number(inner[0, 0])}",
+                "B",
+                inner,
+                "active = active * hidden",
+            )
+        )
+    return [*steps, linear("out", last, inner, numbers.out, "active")]
+
+
 @dataclass(frozen=True)
 class RowOfNumbers:
-    """The network for one row, and its most active neuron with the weights that make it.
+    """The network for one row, and its most active neuron with the terms that make it.
 
     Attributes:
         x: the row that goes in.
-        hidden, entering, active, inner, out: as in `FeedForwardNumbers`.
+        numbers: all that is computed from it, of this one row.
         neuron: the one with the largest number after the activation.
-        w_in, b_in: its column of W_in (of W_gate, where there is one) and its bias.
-        w_out, b_out: the first column of W_out and its bias: they make the first number of the result.
+        terms_in: the terms whose sum is the neuron's number before the activation: x_i w_i, and the bias if it is not 0.
+        terms_out: the terms whose sum is the first number of the result: inner_j w_j, and the bias if it is not 0.
         code: plain PyTorch that computes the row; `given` are its inputs.
     """
 
     x: Float[ndarray, " d_model"]
-    hidden: Float[ndarray, " d_ff"]
-    entering: Float[ndarray, " d_ff"]
-    active: Float[ndarray, " d_ff"]
-    inner: Float[ndarray, " d_ff"]
-    out: Float[ndarray, " d_model"]
+    numbers: FeedForwardNumbers
     neuron: int
-    w_in: Float[ndarray, " d_model"]
-    b_in: float
-    w_out: Float[ndarray, " d_ff"]
-    b_out: float
+    terms_in: Float[ndarray, " terms_in"]
+    terms_out: Float[ndarray, " terms_out"]
     code: str
     given: dict[str, Tensor]
 
-    @property
-    def terms_in(self) -> Float[ndarray, " terms"]:
-        """The terms whose sum is the neuron's number before the activation: x_i w_i, and the bias if it is not 0."""
-        return _terms(self.x, self.w_in, self.b_in)
 
-    @property
-    def terms_out(self) -> Float[ndarray, " terms"]:
-        """The terms whose sum is the first number of the result: inner_j w_j, and the bias if it is not 0."""
-        return _terms(self.inner, self.w_out, self.b_out)
-
-
-def _terms(left: ndarray, right: ndarray, bias: float) -> Float[ndarray, " terms"]:
-    return np.append(left * right, bias) if bias else left * right
+def row_of_numbers(at: Sublayer, feedforward: FeedForward) -> RowOfNumbers:
+    """The numbers of the network for the one row that `at` looks at, from the steps of the layer."""
+    numbers = feedforward_numbers(at.read, feedforward, at.dtype)
+    steps = network_steps(at, feedforward, numbers, at.proof(numbers.out, direct=False))
+    products = [step.contraction for step in steps if step.contraction is not None]  # those of W_in, W_gate, W_out
+    neuron = int(numbers.active[0].argmax())
+    inputs = {name: tensor for step in steps for name, tensor in step.inputs.items()}
+    code, terms = "\n".join(step.code for step in steps), (_terms(products[-2], neuron), _terms(products[-1], 0))
+    return RowOfNumbers(at.read[0], numbers, neuron, *terms, code, light_inputs(inputs))
 
 
-def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtype: torch.dtype) -> RowOfNumbers:
-    """The numbers of the network for one row x."""
-    numbers = feedforward_numbers(x[None], feedforward, dtype)
-    neuron, gate = int(numbers.active[0].argmax()), feedforward.W_gate
-    first = feedforward.W_in if gate is None else gate
-    kind = activation_kind(feedforward.activation)
-    lines = [f"hidden = x{linear_code(feedforward.W_in, 'in')}"]
-    if gate is None:
-        lines.append(f"active = {kind.code('hidden')}")
-    else:
-        lines += [
-            f"gate = x{linear_code(gate, 'gate')}",
-            f"active = {kind.code('gate')} * hidden",
-        ]
-    lines.append(f"out = active{linear_code(feedforward.W_out, 'out')}")
-    given = linear_inputs(feedforward.W_in, "in") | linear_inputs(feedforward.W_out, "out")
-    given |= {} if gate is None else linear_inputs(gate, "gate")
-    return RowOfNumbers(
-        x,
-        numbers.hidden[0],
-        numbers.entering[0],
-        numbers.active[0],
-        numbers.inner[0],
-        numbers.out[0],
-        neuron,
-        float64(first.weight[neuron]),
-        float(bias_of(first)[neuron]),
-        float64(feedforward.W_out.weight[0]),
-        float(bias_of(feedforward.W_out)[0]),
-        "\n".join(lines),
-        light_inputs(given),
-    )
+def _terms(product: Contraction, column: int) -> Float[ndarray, " terms"]:
+    terms, bias = product.products(0, column), 0.0 if product.add is None else product.add[column]
+    return np.append(terms, bias) if bias else terms
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,38 @@ from dataclasses import replace
 import torch
 from jaxtyping import Float
 from numpy import ndarray
+from torch import Tensor
 
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.errors import TraceError
-from vizformer.explain import latex
+from vizformer.explain import latex, norms
+from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
-from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.mlm_head import mlm_head_steps
-from vizformer.explain.position_terms import position_bias
-from vizformer.explain.proof_anchors import recorded
-from vizformer.explain.rope import angles, slowing
-from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
-from vizformer.explain.sublayer import Sublayer
+from vizformer.explain.attention_numbers import site_numbers
+from vizformer.explain.block_rows import block_at
+from vizformer.explain.feedforward_rows import feedforward_numbers, network_steps
+from vizformer.explain.step import Axis, Contraction, Maker, Operand, Proof, Step, sizes
+from vizformer.explain.sublayer import (
+    Sublayer,
+    add_and_norm,
+    norm_before,
+    points,
+    recorded,
+    sublayer_at,
+)
 from vizformer.messages import N_
+from vizformer.model.feedforward import FeedForward
 from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
+from vizformer.model.transformer import PredictionTransform
+
+
+def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
+    """The steps of a feed-forward sublayer: the same two-layer network for every row, with a gate if the model has one."""
+    numbers = feedforward_numbers(at.read, feedforward, at.dtype)
+    through = at.proof(numbers.out, direct=False)
+    steps = [*norm_before(at, through), *network_steps(at, feedforward, numbers, through)]
+    return [*steps, *add_and_norm(at, numbers.out)]
 
 
 def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Step]:
@@ -35,34 +51,13 @@ def layer_steps(checkpoint: AnyCheckpoint, trace: Trace, layer: str) -> list[Ste
 
     Source: Vaswani et al. 2017, sections 3.1 to 3.3.
     """
-    model = checkpoint.model
-    stack, _, number = layer.partition(".")
-    module = getattr(model, stack, None) if stack in ("encoder", "decoder") else None
-    if module is None or not number.isdecimal() or int(number) >= len(module.layers):
-        raise TraceError("There is no layer {layer!r} in this model.", layer=layer)
-    block = module.layers[int(number)]
-    before = f"{layer}.pre"
-    steps = [_input(trace, before)]
-    middle = f"{layer}.{'mid' if block.cross_attention is None else 'mid_self'}"
-    at = Sublayer(trace, block.around("self"), "self", before, middle)
-    turns = angles(model.config, len(at.x)) if model.config.positions == "rope" else None
-    distances = position_bias(model, stack)
-    steps += attention_sublayer(
-        at,
-        block.self_attention,
-        f"{layer}.self",
-        None,
-        turns,
-        distances,
-        None if turns is None else slowing(model.config),
-        model.config.rope_theta,
-    )
-    if block.cross_attention is not None:
-        at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
-        steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
-        middle = f"{layer}.mid_cross"
-    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post")
-    steps += feedforward_sublayer(at, block.feedforward)
+    block = block_at(checkpoint, layer)
+    steps = [_input(trace, f"{layer}.pre")]
+    for kind in points(block, layer):
+        if kind == "feedforward":
+            steps += feedforward_sublayer(sublayer_at(trace, block, layer, kind), block.feedforward)
+        else:
+            steps += attention_sublayer(site_numbers(checkpoint, trace, f"{layer}.{kind}"))
     # Comparing the input with itself would prove nothing; the next step, which is computed from it, proves it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}
@@ -100,14 +95,14 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
     position = row_at(position, len(rows))
     x = float64(rows[position])
     head = model.prediction
-    steps = mlm_head_steps(head, x, position, rows[position])
-    x = steps[-1].result if steps else x
+    steps, row = mlm_head_steps(head, x, position, rows[position]), N_("the last row of the stack")
+    if steps:
+        x, row = steps[-1].result, N_("the transformed row")
     table = model.embedding.weight if model.unembedding is None else model.unembedding.weight
-    transformed = bool(steps)
     if model.config.logit_scale != 1:
         given = {} if steps else {"x": rows[position]}
         steps.append(_scaled(x, model.config.logit_scale, position, given, trace.logits.dtype))
-        x = steps[-1].result
+        x, row = steps[-1].result, N_("the scaled row")
     of_tokens = model.logit_bias if head is None else head.logit_bias
     bias = None if of_tokens is None else float64(of_tokens)
     dtype = trace.logits.dtype
@@ -118,21 +113,13 @@ def output_steps(checkpoint: AnyCheckpoint, trace: Trace, position: int, count: 
         trace.logits[position],
         terms=sizes(x, float64(table).T, bias) if is_half(dtype) else 0.0,
     )
-    model_logits = float64(trace.logits[position])
-    top = (-(model_logits if is_half(dtype) else logits)).argsort(kind="stable")[:count]
-    probabilities = softmax(model_logits if is_half(dtype) else logits)
+    known = float64(trace.logits[position]) if is_half(dtype) else logits
+    top, probabilities = (-known).argsort(kind="stable")[:count], softmax(known)
     ids: tuple[Axis, ...] = ("candidates",)
     best, candidates = int(top[0]), [int(t) for t in top]
     inputs = {"U": table.detach()} | ({} if of_tokens is None else {"c": of_tokens.detach()})
     if not steps:
         inputs["x"] = rows[position]
-    row = (
-        N_("the scaled row")
-        if model.config.logit_scale != 1
-        else N_("the transformed row")
-        if transformed
-        else N_("the last row of the stack")
-    )
     return [
         *(replace(step, proof=replace(proof, direct=False)) for step in steps),
         Step(
@@ -239,3 +226,60 @@ def _input(trace: Trace, name: str) -> Step:
         axes=("queries", "features"),
         inputs={"residual": trace.residual(name)},
     )
+
+
+def mlm_head_steps(
+    head: PredictionTransform | None, x: Float[ndarray, " d_model"], position: int, row: Tensor
+) -> list[Step]:
+    """The step t = norm(act(x W + b)); none if the logits are computed from x itself.
+
+    `row` is x as the model has it.  The caller gives the steps their proof: they lead to the logits.
+    """
+    if head is None:
+        return []
+    weight, bias = float64(head.dense.weight).T, float64(head.dense.bias)
+    dtype = head.dense.weight.dtype
+    dense = stored(x @ weight + bias, dtype)
+    kind = activation_kind(head.activation)
+    active = stored(kind.compute(dense), dtype)
+    normed = norms.normalise(active, head.norm)
+    make = Maker("", Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False))
+    first = f"{{{position},0}}"
+    return [
+        make(
+            "dense",
+            N_("The head's dense layer"),
+            N_("One more matrix prepares the row for the comparison."),
+            r"d_i = x_i W + b",
+            rf"d_{first} = {latex.sum_of_products(x, weight[:, 0], float(bias[0]))} = "
+            rf"{latex.number(dense[0])}",
+            rf"d_{{{position}}}",
+            dense,
+            "dense = x @ W + b",
+            operands=(
+                Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
+                Operand("W", N_("the head's matrix"), weight, ("features", "features")),
+                Operand("b", N_("its bias"), bias),
+            ),
+            contraction=Contraction(x[None], weight, bias),
+            inputs={"x": row, "W": head.dense.weight.detach().T, "b": head.dense.bias.detach()},
+        ),
+        make(
+            "activation",
+            N_("The head's activation"),
+            kind.text(active),
+            rf"a_i = {kind.symbol('d_i')}",
+            rf"a_{first} = {kind.symbol(latex.number(dense[0]))} = {latex.number(active[0])}",
+            rf"a_{{{position}}}",
+            active,
+            f"active = {kind.code('dense')}",
+        ),
+        make(
+            "norm",
+            N_("The head's norm"),
+            N_("The row is normalised once more, as after every sublayer."),
+            symbol=rf"t_{{{position}}}",
+            result=normed,
+            **norms.written(head.norm, ("t_i", "a_i"), rf"t_{first}", active, normed[0], ("x", "active")),
+        ),
+    ]

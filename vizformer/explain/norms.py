@@ -1,5 +1,7 @@
 """LayerNorm and RMSNorm of a row: recomputed, as a formula, with numbers and as code."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
@@ -89,3 +91,27 @@ def inputs(norm: Norm, *, of: str = "") -> dict[str, Tensor]:
     """The inputs of `code`: gamma and, in LayerNorm, beta."""
     found = {f"gamma{of}": norm.weight.detach()}
     return found if isinstance(norm, nn.RMSNorm) else found | {f"beta{of}": norm.bias.detach()}
+
+
+def written(
+    norm: Norm,
+    symbols: tuple[str, str],
+    live_symbol: str,
+    row: Float[ndarray, " d"],
+    result: float,
+    names: tuple[str, str],
+    *,
+    of: str = "",
+) -> dict[str, Any]:
+    """What a step that normalises says: formula, live formula, code, operands and inputs.
+
+    `symbols` are those of the result and of what is normalised, `names` theirs in the code; `row` and `result` are the
+    numbers of the live formula.
+    """
+    return {
+        "formula": formula(norm, *symbols),
+        "live": live(live_symbol, row, norm, result),
+        "code": code(norm, *names, of=of),
+        "operands": operands(norm),
+        "inputs": inputs(norm, of=of),
+    }

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain.arrays import float64, softmax
+from vizformer.explain.examples import paper_attention
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
 
@@ -56,9 +57,8 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
     )  # a random stream of its own, so that the other questions of a version stay as they were printed
     while len(np.unique(K, axis=0)) < n:
         K = again.integers(-2, 4, size=(n, 2)).astype(float)
-    scores = q @ K.T / np.sqrt(2)
-    weights = softmax(scores)
-    z = weights @ V
+    paper = paper_attention(q, K, V)
+    scores, weights, z = paper.scores, paper.weights, paper.output
     e = " + ".join(f"e^{{{score:.2f}}}" for score in scores[0])
     attention = (
         Problem(

@@ -2,84 +2,64 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.operands import Operands
-from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
-from vizformer.explain.step import Maker, Operand, Proof, Step
-from vizformer.explain.sublayer import MAPS, Sublayer
+from vizformer.explain.attention_numbers import AttentionNumbers, HeadNumbers
+from vizformer.explain.position_terms import Buckets, Slopes
+from vizformer.explain.step import Maker, Operand, Step
 from vizformer.messages import N_, Message
 
 TITLE = N_("Add the position bias")
 
 
-def query_steps(o: Operands, step: Maker) -> list[Step]:
+def query_steps(o: HeadNumbers, make: Maker) -> list[Step]:
     """The position bias of one head and query; no step for a model without one."""
-    if o.distances is None:
+    distances, h, i, j = o.all.distances, o.head, o.query, o.focus
+    if distances is None:
         return []
-    h, i, j = o.head, o.query, o.focus
-    relative = np.arange(o.n_k) - i
-    scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
-    start = f"relative = torch.arange({o.n_k}) - {i}\n"
-    if isinstance(o.distances, Slopes):
-        slope = float(o.distances.slopes[h])
+    relative = o.all.relative[0]
+    code, live_first, inputs = f"relative = torch.arange({o.n_k}) - {i}\n", "", {}
+    if isinstance(distances, Slopes):
+        slope = float(distances.slopes[h])
         operands = (
             Operand(rf"|{i} - j|", N_("how far each key is from the query"), np.abs(relative), ("keys",)),
             Operand(rf"m_{{{h}}}", N_("the slope of this head"), np.array([slope])),
         )
-        text, formula = _slope_text(o.record.n_heads), r"\tilde s_{ij} = s_{ij} - m_h\,|i - j|"
-        added = rf"- {latex.number(slope)} \cdot {abs(j - i)}"
+        added, formula = rf"- {latex.number(slope)} \cdot {abs(j - i)}", r"\tilde s_{ij} = s_{ij} - m_h\,|i - j|"
         power = 2 ** int(np.log2(o.record.n_heads))
-        live_slope = (
-            rf"m_{{{h}}} = 2^{{-8 \cdot {h + 1} / {power}}} = {latex.number(slope)}, \qquad " if h < power else ""
-        )
-        code, inputs = f"{start}placed = scores - {slope!r} * relative.abs()", {}
+        if h < power:
+            live_first = rf"m_{{{h}}} = 2^{{-8 \cdot {h + 1} / {power}}} = {latex.number(slope)}, \qquad "
+        code += f"placed = scores - {slope!r} * relative.abs()"
     else:
-        rows = o.distances.rows(relative)
+        rows, column = distances.rows(relative), distances.table[:, h]
         operands = (
             Operand(rf"\beta(j - {i})", N_("the bucket of each key"), rows, ("keys",)),
-            Operand(rf"B_{{\cdot,{h}}}", N_("this head's number for each bucket"), o.distances.table[:, h]),
+            Operand(rf"B_{{\cdot,{h}}}", N_("this head's number for each bucket"), column),
         )
-        text, formula = _bucket_text(o.distances), r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
-        added = f"+ {latex.factor(float(o.distances.table[rows[j], h]))}"
-        live_slope = rf"\beta({j - i}) = {rows[j]}, \qquad "
-        code = f"{start}{_bucket_code(o.distances)}\nplaced = scores + B[rows]"
-        inputs = {"B": torch.from_numpy(o.distances.table[:, h]).float()}
-    live = rf"{live_slope}\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} {added} = {latex.number(o.placed[j])}"
-    return [
-        step(
-            "position",
-            TITLE,
-            text,
-            formula,
-            live,
-            rf"\tilde s_{{{i}}}",
-            o.placed,
-            code,
-            operands=(scores, *operands),
-            inputs=inputs,
-        )
-    ]
+        added, formula = f"+ {latex.factor(float(column[rows[j]]))}", r"\tilde s_{ij} = s_{ij} + B_{\beta(j - i),\,h}"
+        live_first = rf"\beta({j - i}) = {rows[j]}, \qquad "
+        code += f"{_bucket_code(distances)}\nplaced = scores + B[rows]"
+        inputs = {"B": torch.from_numpy(column).float()}
+    live = rf"{live_first}\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} {added} = {latex.number(o.placed[j])}"
+    scores = Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",))
+    symbol = rf"\tilde s_{{{i}}}"
+    given = (formula, live, symbol, o.placed, code)
+    return [make("position", TITLE, _text(distances), *given, operands=(scores, *operands), inputs=inputs)]
 
 
-def layer_step(
-    at: Sublayer, distances: Slopes | Buckets, scores: Float[ndarray, "h n n"], placed: ndarray, proof: Proof
-) -> Step:
+def layer_step(at: AttentionNumbers, make: Maker) -> Step:
     """The position bias of all heads and positions at once."""
-    n = scores.shape[-1]
-    relative = relative_positions(n)
-    first = latex.number(scores[0, -1, 0])
-    start = f"relative = torch.arange({n})[None, :] - torch.arange({n})[:, None]\n"
+    distances, relative, n = at.distances, at.relative, len(at.x)
+    assert distances is not None
+    code = f"relative = torch.arange({n})[None, :] - torch.arange({n})[:, None]\n"
     if isinstance(distances, Slopes):
         operands: tuple[Operand, ...] = (
             Operand("|i - j|", N_("how far each key is from the query"), np.abs(relative), ("queries", "keys")),
             Operand("m", N_("the slope of each head"), distances.slopes, ("heads",)),
         )
-        text, formula = _slope_text(len(distances.slopes)), r"\tilde S_{h,i,j} = S_{h,i,j} - m_h\,|i - j|"
         added = rf"- {latex.number(distances.slopes[0])} \cdot {n - 1}"
-        code = f"{start}scores = scores - slopes[:, None, None] * relative.abs()"
+        formula = r"\tilde S_{h,i,j} = S_{h,i,j} - m_h\,|i - j|"
+        code += "scores = scores - slopes[:, None, None] * relative.abs()"
         inputs = {"slopes": torch.from_numpy(distances.slopes).float()}
     else:
         rows = distances.rows(relative)
@@ -87,38 +67,25 @@ def layer_step(
             Operand(r"\beta(j - i)", N_("the bucket of each key"), rows, ("queries", "keys")),
             Operand("B", N_("a number for each bucket and head"), distances.table, ("features", "heads")),
         )
-        text, formula = _bucket_text(distances), r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"
         added = f"+ {latex.factor(float(distances.table[rows[-1, 0], 0]))}"
-        code = f"{start}{_bucket_code(distances)}\nscores = scores + B[rows].permute(2, 0, 1)"
+        formula = r"\tilde S_{h,i,j} = S_{h,i,j} + B_{\beta(j - i),\,h}"
+        code += f"{_bucket_code(distances)}\nscores = scores + B[rows].permute(2, 0, 1)"
         inputs = {"B": torch.from_numpy(distances.table).float()}
-    live = rf"\tilde S_{{0,{n - 1},0}} = {first} {added} = {latex.number(placed[0, -1, 0])}"
-    return Step(
-        at.key("position"),
-        TITLE,
-        text,
-        formula,
-        live,
-        r"\tilde S",
-        placed,
-        code,
-        proof,
-        operands=operands,
-        axes=MAPS,
-        inputs=inputs,
-    )
+    first, last = latex.number(at.scores[0, -1, 0]), latex.number(at.placed[0, -1, 0])
+    live = rf"\tilde S_{{0,{n - 1},0}} = {first} {added} = {last}"
+    given = (formula, live, r"\tilde S", at.placed, code)
+    return make("position", TITLE, _text(distances), *given, operands=operands, inputs=inputs)
 
 
-def _slope_text(n_heads: int) -> Message:
-    return N_(
-        "ALiBi: nothing was added to the embeddings for the position. Instead each head subtracts its "
-        "slope times the distance between query and key from the score; slopes are the same in all "
-        "layers and not learned. The slopes of the {n_heads} heads differ: a head with a steep slope "
-        "attends to neighbours, one with a flat slope can attend far away.",
-        n_heads=n_heads,
-    )
-
-
-def _bucket_text(distances: Buckets) -> Message:
+def _text(distances: Slopes | Buckets) -> Message:
+    if isinstance(distances, Slopes):
+        return N_(
+            "ALiBi: nothing was added to the embeddings for the position. Instead each head subtracts its "
+            "slope times the distance between query and key from the score; slopes are the same in all "
+            "layers and not learned. The slopes of the {n_heads} heads differ: a head with a steep slope "
+            "attends to neighbours, one with a flat slope can attend far away.",
+            n_heads=len(distances.slopes),
+        )
     values = dict(single=distances.single, per_side=distances.per_side, furthest=distances.max_distance)
     if distances.both_sides:
         return N_(

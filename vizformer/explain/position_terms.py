@@ -1,14 +1,51 @@
 """The position bias of the scores: ALiBi's slopes and T5's buckets, recomputed from the distances in float64."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
+from vizformer.config import ModelConfig
 from vizformer.explain.arrays import float64, stored
 from vizformer.model.transformer import Transformer
+
+
+class Rotation(NamedTuple):
+    """The rotation of a text: the angles of its positions, their base theta, and their divisors for longer texts."""
+
+    angles: Float[ndarray, "n pairs"]
+    theta: float
+    slowed: Float[ndarray, " pairs"] | None
+
+
+def frequencies(theta: float, d_head: int) -> Float[ndarray, " pairs"]:
+    """theta^(-2m/d_head), in radians: by how much pair m turns from one position to the next (Su et al. 2021, 3.2.2)."""
+    found: ndarray = theta ** (-2.0 * np.arange(d_head // 2) / d_head)
+    return found
+
+
+def angles(config: ModelConfig, n: int) -> Float[ndarray, "n pairs"]:
+    """pos * theta^(-2m/d_head), in radians: row pos, one column per pair.
+
+    Models that were fitted to longer texts turn some pairs by less (`vizformer.model.positions.rope_frequencies`).
+    """
+    frequency, slowed = frequencies(config.rope_theta, config.d_head), slowing(config)
+    return np.arange(n)[:, None] * (frequency if slowed is None else frequency / slowed)
+
+
+def slowing(config: ModelConfig) -> Float[ndarray, " pairs"] | None:
+    """The divisor of each pair's angle for longer texts (1: unchanged); None if no angle is divided."""
+    if config.positions != "rope" or config.rope_scaling == "none":
+        return None
+    frequency = frequencies(config.rope_theta, config.d_head)
+    if config.rope_scaling == "linear":
+        return np.full_like(frequency, config.rope_factor)
+    turns = config.rope_trained_positions * frequency / (2 * np.pi)  # of a pair, in the texts of the first training
+    kept = np.clip((turns - config.rope_low_turns) / (config.rope_high_turns - config.rope_low_turns), 0.0, 1.0)
+    return 1.0 / ((1.0 - kept) / config.rope_factor + kept)
 
 
 @dataclass(frozen=True)
@@ -86,3 +123,25 @@ def slope(head: int, n_heads: int) -> float:
 def relative_positions(n: int) -> Int[ndarray, "n n"]:
     """The relative positions j - i: query i in row i, key j in column j."""
     return np.arange(n)[None, :] - np.arange(n)[:, None]
+
+
+# Rotary positions: the angles, and the rotation of queries and keys by them, pair by pair.
+def rotation(config: ModelConfig, n: int) -> Rotation | None:
+    """The rotation of n positions; None in a model without rotary positions."""
+    return Rotation(angles(config, n), config.rope_theta, slowing(config)) if config.positions == "rope" else None
+
+
+def turn(
+    x: Float[ndarray, "... d_head"],
+    angle: Float[ndarray, "... pairs"],
+    dtype: torch.dtype = torch.float32,
+) -> Float[ndarray, "... d_head"]:
+    """Each pair (x_m, x_(m + pairs)) rotated counter-clockwise by its angle.
+
+    `dtype` is the model's dtype: in half precision it rounds cosines, products and sums.
+    """
+    first, second = np.split(x, 2, axis=-1)
+    cos, sin = stored(np.cos(angle), dtype), stored(np.sin(angle), dtype)
+    products = [stored(a * b, dtype) for a, b in ((first, cos), (second, sin), (first, sin), (second, cos))]
+    turned = (stored(products[0] - products[1], dtype), stored(products[2] + products[3], dtype))
+    return np.concatenate(turned, axis=-1)

@@ -9,141 +9,91 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.explain import latex
-from vizformer.explain.operands import Operands
-from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.rope import turn
-from vizformer.explain.step import Axis, Made, Operand, Proof, Step
-from vizformer.explain.sublayer import ROWS, Sublayer
-from vizformer.messages import N_, Message
+from vizformer.explain.attention_numbers import AttentionNumbers, HeadNumbers
+from vizformer.explain.position_terms import Rotation, turn
+from vizformer.explain.step import Made, Operand, Proof, Step, filled
+from vizformer.explain.sublayer import KEYS_OF_HEADS, QUERIES_OF_HEADS, ROWS
+from vizformer.messages import N_
+
+_ANGLE = N_("the angle of each pair, in radians")
+# q or k -> title, text, what is turned
+_WORDS = {
+    "q": (
+        N_("Turn the query by its position"),
+        N_(
+            "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
+            "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
+            "later pairs ever more slowly."
+        ),
+        N_("the query before"),
+    ),
+    "k": (
+        N_("Turn every key by its position"),
+        N_(
+            "Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
+            "how far apart the two stand: turning both by the same angle changes nothing."
+        ),
+        N_("the keys before, one row each"),
+    ),
+}
 
 
-def rotation_steps(o: Operands) -> list[Step]:
+def rotation_steps(o: HeadNumbers) -> list[Step]:
     """The steps that rotate the query and the keys; none without rotary positions."""
-    if o.angles is None:
+    turned, i = o.all.rotation, o.query
+    if turned is None:
         return []
-    i, pairs = o.query, o.angles.shape[1]
-    query_text = N_(
-        "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
-        "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
-        "later pairs ever more slowly.",
-        pairs=pairs,
-        position=i,
-    )
-    keys_text = N_(
-        "Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
-        "how far apart the two stand: turning both by the same angle changes nothing."
-    )
+    angles, pairs = turned.angles, turned.angles.shape[1]
     hat, given = (r"\hat ", "_normed") if o.site.attention.q_norm is not None else ("", "")
-    keys: tuple[Axis, ...] = ("keys", "features")
-    before_q = Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed)
-    before_k = Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, keys)
-    angle = N_("the angle of each pair, in radians")
-
-    def step(
-        letter: str, title: Message, text: Message, index: str, live: str, symbol: str, at: str, *operands: Operand
-    ) -> Step:
-        recomputed, recorded = (
-            (o.q_recomputed, o.record.q[o.head, i]) if letter == "q" else (o.k_recomputed, o.record.k[o.kv_head])
-        )
-        return Step(
-            f"{letter}_turned",
-            title,
-            text,
-            formula(f"{hat}{letter}", letter, index, o.slowed),
-            live,
-            symbol,
-            recomputed,
-            f"{angle_code(o.theta, pairs, at, o.slowed)}\n{_code(letter, given)}",
-            Proof.compare(recorded_head(letter, o), recomputed, recorded),
-            operands=(*operands, *slowing_operands(o.slowed)),
-            axes=operands[0].axes,
-            inputs=divisor_input(o.slowed),
-        )
-
-    title, live = N_("Turn the query by its position"), _live("q", i, o.q_normed, o.angles[i])
-    query = step(
-        "q", title, query_text, "i", live, rf"q'_{{{i}}}", str(i), before_q, Operand(r"\phi", angle, o.angles[i])
-    )
     j = min(1, o.n_k - 1)  # key 1, as the angles of key 0 are all 0
-    title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j])
-    angles, at = Operand(r"\Phi", angle, o.angles, keys), f"torch.arange({o.n_k})[:, None]"
-    return [query, step("k", title, keys_text, "j", live, "K'", at, before_k, angles)]
+    steps = []
+    for name, index, at, symbol, before_symbol, angle, place in (
+        ("q", "i", i, rf"q'_{{{i}}}", rf"{hat}q_{{{i}}}", Operand(r"\phi", _ANGLE, angles[i]), str(i)),
+        (
+            "k",
+            "j",
+            j,
+            "K'",
+            f"{hat}K",
+            Operand(r"\Phi", _ANGLE, angles, o.axes("k")),
+            f"torch.arange({o.n_k})[:, None]",
+        ),
+    ):
+        title, text, what = _WORDS[name]
+        before, row = o.after_step(name, "_normed"), o.part(name, o.all.after_step(name, "_normed"))
+        row = row if name == "q" else row[j]
+        values = {"pairs": pairs, "position": i} if name == "q" else {}
+        half = (
+            _live(f"{name}'_{{{at},0}}", row, angles[at], 0),
+            _live(f"{name}'_{{{at},{pairs}}}", row, angles[at], pairs),
+        )
+        steps.append(
+            Step(
+                f"{name}_turned",
+                title,
+                filled(text, **values),
+                _formula(f"{hat}{name}", name, index, turned),
+                r", \qquad ".join(half),
+                symbol,
+                o.after_step(name, "_turned"),
+                f"{_angle_code(turned, place)}\n"
+                f"first, second = {name}{given}.chunk(2, dim=-1)\n"
+                f"{name}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)",
+                o.proof(name, "_turned"),
+                (Operand(before_symbol, what, before, o.axes(name)), angle, *_slowing_operands(turned)),
+                axes=o.axes(name),
+                inputs=_divisor_input(turned),
+            )
+        )
+    return steps
 
 
-def angle_code(theta: float, pairs: int, position: str, slowed: Float[ndarray, " pairs"] | None) -> str:
-    """The code of the angles at a position (a number, or a column of them), and of their cosines and sines."""
-    slower = "" if slowed is None else " / c"
-    return (
-        f"m = torch.arange({pairs}, dtype=torch.float64)  # pair m: numbers m and m + {pairs}\n"
-        f"phi = {position} * {theta!r} ** (-2 * m / {2 * pairs}){slower}\n"
-        "cos, sin = phi.cos().float(), phi.sin().float()"
-    )
-
-
-def divisor_input(slowed: Float[ndarray, " pairs"] | None) -> dict[str, Tensor]:
-    """The input of `angle_code`: the divisors of the angles, if there are any."""
-    return {} if slowed is None else {"c": torch.from_numpy(slowed)}
-
-
-def slowing_operands(slowed: Float[ndarray, " pairs"] | None) -> tuple[Operand, ...]:
-    """The divisors of the angles as an operand; none if the model has none."""
-    if slowed is None:
-        return ()
-    by = N_("by what each pair's angle is divided, to reach texts longer than those of the first training")
-    return (Operand("c", by, slowed),)
-
-
-def formula(before: str, letter: str, position: str, slowed: Float[ndarray, " pairs"] | None) -> str:
-    """The formula of the rotation of pair m of a query or key, and of its angle."""
-    first, second = f"{before}_m", f"{before}_{{m + d/2}}"
-    by = "" if slowed is None else " / c_m"
-    return (
-        rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
-        rf" {letter}'_{{m + d/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
-        rf" \phi_m &= {position}\,\theta^{{-2m/d_\mathrm{{head}}}}{by} \end{{aligned}}"
-    )
-
-
-def _code(letter: str, given: str) -> str:
-    return (
-        f"first, second = {letter}{given}.chunk(2, dim=-1)\n"
-        f"{letter}_turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)"
-    )
-
-
-def _live(letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"]) -> str:
-    """The rotation of the first pair, with its numbers."""
-    half = len(angle)
-    first, second, turned = row[0], row[half], turn(row, angle)
-    cos, sin = latex.factor(np.cos(angle[0])), latex.factor(np.sin(angle[0]))
-    return (
-        rf"{letter}'_{{{position},0}} = {latex.number(first)} \cdot {cos} - {latex.factor(second)} \cdot {sin} = "
-        rf"{latex.number(turned[0])}, \qquad "
-        rf"{letter}'_{{{position},{half}}} = {latex.number(first)} \cdot {sin} + {latex.factor(second)} \cdot {cos} = "
-        rf"{latex.number(turned[half])}"
-    )
-
-
-def layer_step(
-    at: Sublayer,
-    given: Float[ndarray, "h n d_head"],
-    turned: tuple[ndarray, ndarray],
-    angles: Float[ndarray, "n pairs"],
-    theta: float,
-    slowed: Float[ndarray, " pairs"] | None,
-    proof: Proof,
-    *,
-    normed: bool,
-) -> Step:
-    """The rotation of all heads and positions at once: `given` are the queries before it, `turned` queries and keys
-    after.
-
-    `theta` is the base of the angles, `slowed` their divisors for longer texts; `normed` says whether
-    queries and keys were normalised before.
-    """
-    n_q, half = given.shape[1], angles.shape[1]
-    cos, sin, last = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0])), n_q - 1
-    hat = r"\hat " if normed else ""
+def layer_step(at: AttentionNumbers, proof: Proof) -> Step:
+    """The rotation of all heads and positions at once."""
+    turned = at.rotation
+    assert turned is not None
+    hat, last, half = r"\hat " * (at.attention.q_norm is not None), len(at.x) - 1, turned.angles.shape[1]
+    q, k = (at.after_step(name, "_turned") for name in "qk")
     return Step(
         at.key("turned"),
         N_("Turn queries and keys by their positions"),
@@ -152,19 +102,58 @@ def layer_step(
             "shrinks with m.",
             half=half,
         ),
-        formula(f"{hat}q", "q", "i", slowed),
-        rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
-        rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
+        _formula(f"{hat}q", "q", "i", turned),
+        _live(rf"Q'_{{0,{last},0}}", at.after_step("q", "_normed")[0, -1], turned.angles[-1], 0),
         "Q'",
-        turned[0],
-        angle_code(theta, half, f"torch.arange({n_q})[:, None]", slowed)
-        + "\n"
-        + "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
+        q,
+        f"{_angle_code(turned, f'torch.arange({len(at.x)})[:, None]')}\n"
+        "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
         "for a, b in (t.chunk(2, dim=-1) for t in (q, k)))",
         proof,
-        operands=(Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS), *slowing_operands(slowed)),
-        axes=("heads", "queries", "features"),
-        inputs=divisor_input(slowed),
-        also=(Made("k", Operand("K'", N_("the keys, turned"), turned[1], ("heads", "keys", "features"))),),
+        operands=(Operand(r"\Phi", _ANGLE, turned.angles, ROWS), *_slowing_operands(turned)),
+        axes=QUERIES_OF_HEADS,
+        inputs=_divisor_input(turned),
+        also=(Made("k", Operand("K'", N_("the keys, turned"), k, KEYS_OF_HEADS)),),
         meaning=N_("the queries, turned"),
     )
+
+
+def _angle_code(turned: Rotation, position: str) -> str:
+    """The code of the angles at a position (a number, or a column of them), and of their cosines and sines."""
+    slower, pairs = "" if turned.slowed is None else " / c", turned.angles.shape[1]
+    return (
+        f"m = torch.arange({pairs}, dtype=torch.float64)  # pair m: numbers m and m + {pairs}\n"
+        f"phi = {position} * {turned.theta!r} ** (-2 * m / {2 * pairs}){slower}\n"
+        "cos, sin = phi.cos().float(), phi.sin().float()"
+    )
+
+
+def _divisor_input(turned: Rotation) -> dict[str, Tensor]:
+    return {} if turned.slowed is None else {"c": torch.from_numpy(turned.slowed)}
+
+
+def _slowing_operands(turned: Rotation) -> tuple[Operand, ...]:
+    if turned.slowed is None:
+        return ()
+    by = N_("by what each pair's angle is divided, to reach texts longer than those of the first training")
+    return (Operand("c", by, turned.slowed),)
+
+
+def _formula(before: str, letter: str, position: str, turned: Rotation) -> str:
+    """The formula of the rotation of pair m of a query or key, and of its angle."""
+    first, second = f"{before}_m", f"{before}_{{m + d/2}}"
+    by = "" if turned.slowed is None else " / c_m"
+    return (
+        rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
+        rf" {letter}'_{{m + d/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
+        rf" \phi_m &= {position}\,\theta^{{-2m/d_\mathrm{{head}}}}{by} \end{{aligned}}"
+    )
+
+
+def _live(symbol: str, row: Float[ndarray, " d_head"], angles: Float[ndarray, " pairs"], number: int) -> str:
+    """The rotation of the first pair, with its numbers: that of `number`, the first or the second of the pair."""
+    pairs = len(angles)
+    first, second = latex.number(row[0]), latex.factor(row[pairs])
+    cos, sin = latex.factor(np.cos(angles[0])), latex.factor(np.sin(angles[0]))
+    sums = rf"{first} \cdot {sin} + {second} \cdot {cos}" if number else rf"{first} \cdot {cos} - {second} \cdot {sin}"
+    return rf"{symbol} = {sums} = {latex.number(turn(row, angles)[number])}"

@@ -23,12 +23,21 @@ from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64
-from vizformer.explain.step import Made, Maker, Operand, Proof, Step
+from vizformer.explain.step import Made, Maker, Operand, Proof, Step, filled
 from vizformer.messages import N_
 from vizformer.model.input_check import row_at
 from vizformer.model.records import AttentionRecord
 
 MOST_TILES = 32
+# what becomes of the largest score with a tile
+_MAXIMUM = {
+    "first": N_("The first scores: there is nothing to rescale yet."),
+    "stays": N_("The maximum stays, so that the factor is 1: this tile is only added."),
+    "larger": N_(
+        "A larger score than all before: what was summed with the old maximum is multiplied by c = {factor}, then "
+        "this tile is added."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -178,17 +187,8 @@ def _tile_step(make: Maker, index: int, tile: Tile, count: int, m: float, total:
             also=also,
             meaning=N_("the running output o"),
         )
-    text = (
-        N_("The first scores: there is nothing to rescale yet.")
-        if not np.isfinite(m)
-        else N_("The maximum stays, so that the factor is 1: this tile is only added.")
-        if tile.largest == m
-        else N_(
-            "A larger score than all before: what was summed with the old maximum is multiplied by c = {factor}, then "
-            "this tile is added.",
-            factor=f"{tile.factor:.4g}",
-        )
-    )
+    case = "first" if not np.isfinite(m) else "stays" if tile.largest == m else "larger"
+    text = filled(_MAXIMUM[case], factor=f"{tile.factor:.4g}")
     j = int(np.argmax(np.abs(tile.output)))
     sums = latex.sum_of(tile.weights)
     return make(

@@ -3,9 +3,9 @@
 import numpy as np
 
 from vizformer.explain import latex, position_bias_steps
-from vizformer.explain.operands import Operands
-from vizformer.explain.proof_anchors import fused
-from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
+from vizformer.explain.arrays import float64
+from vizformer.explain.attention_numbers import HeadNumbers
+from vizformer.explain.step import Contraction, Maker, Operand, Step
 from vizformer.messages import N_, Message
 from vizformer.model.masks import Reason
 
@@ -19,27 +19,33 @@ REASONS = {
 }
 
 
-def weight_steps(o: Operands) -> list[Step]:
+# what the query and the keys are called after the last step that changed them
+_SYMBOLS = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}
+# whether there is a position bias: the symbol of the scores, what they are, and their name in the code
+_SCORES = {
+    False: ("s", N_("the scores"), "scores"),
+    True: (r"\tilde s", N_("the scores with the position bias"), "placed"),
+}
+# whether every key is blocked; such a row has no maximum and no sum: its weights are 0, as the fused call gives
+_WEIGHTS = {
+    False: N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
+    True: N_("Every key gets no weight: all of them are blocked."),
+}
+
+
+def weight_steps(o: HeadNumbers) -> list[Step]:
     """The steps from dot products to attention weights; z, the recorded result of the fused kernel, proves them all."""
-    through_z = Proof.compare(fused(o), o.z_recomputed, o.record.z(o.head)[o.query], direct=False, terms=o.z_sizes)
-    j = o.focus
-    i, blocked = o.query, o.blocked
-    step = Maker("", through_z, ("keys",), blocked)
-    last, w = o.last, o.widened  # the last step that changed q and k
-    q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
+    i, j, last, w = o.query, o.focus, o.all.last, o.all.widened
+    step = Maker("", o.proof_of_z(direct=False), ("keys",), o.blocked)
+    q_symbol, k_symbol = _SYMBOLS[last]
     q_i = Operand(rf"{q_symbol}_{{{i}}}", N_("the query"), o.q)
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
-    s, placed = (
-        ("s", N_("the scores")) if o.distances is None else (r"\tilde s", N_("the scores with the position bias"))
-    )
-    scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
+    s, what, given = _SCORES[o.all.distances is not None]
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
-    given = "placed" if o.distances is not None else "scores"
-    bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
-    # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
-    top = o.top if np.isfinite(o.top) else 0.0
-    all_blocked = bool(blocked.all())
+    exps = Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",))
+    mask_row = np.zeros(o.n_k) if o.mask_row is None else float64(o.mask_row)
+    top, all_blocked = float(o.masked.max(initial=-np.inf)), bool(o.blocked.all())
     return [
         step(
             "dots",
@@ -63,9 +69,12 @@ def weight_steps(o: Operands) -> list[Step]:
             _mask_live(o),
             rf"m_{{{i}}}",
             o.masked,
-            f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + mask",
-            operands=(scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))),
-            inputs=o.mask_row,
+            f"masked = {given}  # no mask here" if o.mask_row is None else f"masked = {given} + mask",
+            operands=(
+                Operand(rf"{s}_{{{i}}}", what, o.placed, ("keys",)),
+                Operand("M", N_("the mask's row: 0 or -∞"), mask_row, ("keys",)),
+            ),
+            inputs={} if o.mask_row is None else {"mask": o.mask_row},
         ),
         step(
             "shift",
@@ -75,7 +84,7 @@ def weight_steps(o: Operands) -> list[Step]:
                 "exp cannot overflow."
             ),
             r"t_{ij} = m_{ij} - \max_{j'} m_{ij'}",
-            rf"t_{{{i},{j}}} = {latex.number(o.masked[j])} - {latex.factor(top)} = {latex.number(o.shifted[j])}",
+            rf"t_{{{i},{j}}} = {latex.number(o.masked[j])} - {latex.factor(0.0 if all_blocked else top)} = {latex.number(o.shifted[j])}",
             rf"t_{{{i}}}",
             o.shifted,
             "shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""),
@@ -102,75 +111,62 @@ def weight_steps(o: Operands) -> list[Step]:
             np.array([o.total]),
             "total = exps.sum()",
             axes=("features",),
-            operands=(Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),),
+            operands=(exps,),
         ),
         step(
             "weights",
             N_("Softmax, 4: divide"),
-            N_("Every key gets no weight: all of them are blocked.")
-            if all_blocked
-            else N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
+            _WEIGHTS[all_blocked],
             r"a_{ij} = \frac{e_{ij}}{S_i}",
             rf"a_{{{i},{j}}} = \frac{{{latex.number(o.exps[j])}}}{{{latex.number(o.total)}}} = {latex.number(o.pattern[j])}",
             rf"a_{{{i}}}",
             o.pattern,
-            "pattern = exps / total" if not all_blocked else "pattern = (exps / total).nan_to_num(0.0)",
-            operands=(
-                Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),
-                Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total])),
-            ),
+            "pattern = (exps / total).nan_to_num(0.0)" if all_blocked else "pattern = exps / total",
+            operands=(exps, Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total]))),
         ),
     ]
 
 
-def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
+def _scale_step(o: HeadNumbers, step: Maker, dots: Operand) -> Step:
     """The division by sqrt(d_head), or the scale that the model or an edit uses instead."""
-    i, j = o.query, o.focus
-    edit, site = o.trace.edit, o.site.name
+    i, j, edit, site = o.query, o.focus, o.all.trace.edit, o.site.name
     scaled = edit is None or site not in edit.unscaled
     temperature = 1.0 if edit is None else edit.temperatures.get(site, 1.0)
     own = o.site.attention.own_scale if scaled else None
-    divided = scaled and own is None
-    factor = own if own != 1 else None
-    divisors = ([rf"\sqrt{{{o.d_head}}}"] if divided else []) + ([f"{temperature:g}"] if temperature != 1 else [])
-    product = "dots" if factor is None else f"dots * {factor!r}"
-    code = " / ".join(
-        [
-            product,
-            *([f"math.sqrt({o.d_head})"] if divided else []),
-            *([f"{temperature!r}"] if temperature != 1 else []),
-        ]
-    )
-    text = (
-        N_(
-            "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
-            "with the width of the head, which would make softmax all-or-nothing.",
-            d_head=o.d_head,
-            root=f"{np.sqrt(o.d_head):.4g}",
-        )
-        if divided
-        else own_scale_text(own)
-        if own is not None
-        else N_("The division by √d_head is switched off: the scores are as large as the sum made them.")
-    )
-    number = latex.number(o.dots[j]) + ("" if factor is None else rf" \cdot {latex.number(factor)}")
-    under = r" \cdot ".join(divisors)
-    quotient = rf"\frac{{{number}}}{{{under}}}" if divisors else number
+    divided, factor = scaled and own is None, own if own != 1 else None
+    code, number, formula = "dots", latex.number(o.dots[j]), r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}"
+    under, text = [], N_("The division by √d_head is switched off: the scores are as large as the sum made them.")
+    if own is not None:
+        formula, text = r"s_{ij} = q_i \cdot k_j", own_scale_text(own)
+    if factor is not None:
+        code, number = f"{code} * {factor!r}", rf"{number} \cdot {latex.number(factor)}"
+        formula += r" \cdot c"
+    if divided:
+        code, under, text = f"{code} / math.sqrt({o.d_head})", [rf"\sqrt{{{o.d_head}}}"], divided_text(o.d_head)
+    if temperature != 1:
+        code, formula = f"{code} / {temperature!r}", formula + r" \cdot \frac{1}{T}"
+        under.append(f"{temperature:g}")
+    below = r" \cdot ".join(under)
+    quotient = rf"\frac{{{number}}}{{{below}}}" if under else number
     return step(
         "scores",
         N_("Divide by √d_head") if own is None else N_("Scores without √d_head"),
         text,
-        (
-            r"s_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_\mathrm{head}}}"
-            if own is None
-            else r"s_{ij} = q_i \cdot k_j" + ("" if factor is None else r" \cdot c")
-        )
-        + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
+        formula,
         rf"s_{{{i},{j}}} = {quotient} = {latex.number(o.scores[j])}",
         rf"s_{{{i}}}",
         o.scores,
         f"scores = {code}",
         operands=(dots,),
+    )
+
+
+def divided_text(d_head: int) -> Message:
+    return N_(
+        "d_head = {d_head} products were summed; dividing by √{d_head} = {root} keeps the scores from growing "
+        "with the width of the head, which would make softmax all-or-nothing.",
+        d_head=d_head,
+        root=f"{np.sqrt(d_head):.4g}",
     )
 
 
@@ -181,7 +177,7 @@ def own_scale_text(scale: float) -> Message:
     return N_("This model multiplies by {scale} where others divide by √d_head.", scale=f"{scale:.6g}")
 
 
-def _mask_text(o: Operands) -> Message:
+def _mask_text(o: HeadNumbers) -> Message:
     if not o.blocked.any():
         return N_("Nothing is blocked here: position {query} sees every key ({n_k}).", query=o.query, n_k=o.n_k)
     reasons = {int(reason) for reason in o.reasons if reason}
@@ -195,7 +191,7 @@ def _mask_text(o: Operands) -> Message:
     )
 
 
-def _mask_live(o: Operands) -> str:
+def _mask_live(o: HeadNumbers) -> str:
     i, j = o.query, o.focus
     visible = rf"m_{{{i},{j}}} = {latex.number(o.placed[j])} + 0 = {latex.number(o.masked[j])}"
     if not o.blocked.any():

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Num
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.checkpoints.tensors.placement import name_of
+from vizformer.checkpoints.tensors.memory import name_of
 from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import Message
 
@@ -211,6 +211,11 @@ class Step:
         """The difference between the result and that of another run; 0 for a cell that is blocked in both."""
         with np.errstate(invalid="ignore"):  # -inf - -inf
             return np.nan_to_num(self.result - before.result, nan=0.0)
+
+
+def filled(text: Message, **values: object) -> Message:
+    """A text of a table with its values."""
+    return Message(text.text, values)
 
 
 @dataclass(frozen=True)

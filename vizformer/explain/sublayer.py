@@ -1,6 +1,10 @@
-"""The steps that all sublayers share: the residual stream before and after them, and add & norm, over all positions."""
+"""What all sublayers share: their place in the model, the residual stream before and after them, and add & norm."""
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -8,54 +12,189 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
 
+from vizformer.checkpoints import AnyCheckpoint
+from vizformer.errors import TraceError
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import added_sizes, normalise, through
-from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.step import Axis, Contraction, Maker, Operand, Proof, Step
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
+from vizformer.model.attention import Attention
+from vizformer.model.block import Block
 from vizformer.model.norms import Around, Norm
 from vizformer.model.trace import Trace
 
+SublayerKind = Literal["self", "cross", "feedforward"]
+_SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")
+
+_STACKS = {
+    "encoder": (N_("the end of the encoder"), N_("encoder layer {layer}")),
+    "decoder": (N_("the end of the decoder"), N_("decoder layer {layer}")),
+}
+_PARTS = {
+    "self": N_("the self-attention of {layer}"),
+    "cross": N_("the cross-attention of {layer}"),
+    "feedforward": N_("the feed-forward of {layer}"),
+    "pre": N_("the input of {layer}"),
+    "mid": N_("{layer}, after its self-attention"),
+    "mid_self": N_("{layer}, after its self-attention"),
+    "mid_cross": N_("{layer}, after its cross-attention"),
+}
+_OUTPUT = N_("the output of {layer}")
+
+
+@dataclass(frozen=True)
+class Site:
+    name: str  # e.g. "decoder.2.cross"
+    attention: Attention  # the module of the attention
+    around: Around  # the norms around it, each at its place
+    # before, after: names of the residual stream around the sublayer
+    before: str
+    after: str
+    source: str  # name of the residual stream that keys and values are computed from
+
+    @property
+    def is_cross(self) -> bool:
+        return self.before != self.source
+
+
+def find_site(checkpoint: AnyCheckpoint, trace: Trace, name: str) -> Site:
+    """The attention site called `name`.
+
+    Raises:
+        TraceError: the trace has no such site, or it is from another model.
+    """
+    record = trace[name]  # raises an error that lists the existing sites
+    match = _SITE.fullmatch(name)
+    stack = getattr(checkpoint.model, match[1]) if match else None
+    config = checkpoint.model.config
+    fits = (
+        stack is not None
+        and match is not None
+        and int(match[2]) < len(stack.layers)
+        and (match[3] == "self" or config.architecture == "encoder-decoder")
+        and (*record.q.shape[::2], record.k.shape[0]) == (config.n_heads, config.d_head, config.kv_heads)
+    )
+    if match is None or stack is None or not fits:
+        raise TraceError(
+            "{site} is not a site of {model}: the trace is of another model.", site=name, model=checkpoint.name
+        )
+    block = stack.layers[int(match[2])]
+    assert isinstance(block, Block)
+    kind: SublayerKind = "cross" if match[3] == "cross" else "self"
+    attention = block.cross_attention if kind == "cross" else block.self_attention
+    assert attention is not None
+    before, after = points(block, f"{match[1]}.{match[2]}")[kind]
+    return Site(name, attention, block.around(kind), before, after, "encoder.final" if kind == "cross" else before)
+
+
+def points(block: Block, layer: str = "") -> dict[SublayerKind, tuple[str, str]]:
+    """The points of the residual stream before and after each sublayer, in order; `layer`, "decoder.2", begins their
+    names.
+    """
+    between = ["mid"] if block.cross_attention is None else ["mid_self", "mid_cross"]
+    names = [f"{layer}.{point}".lstrip(".") for point in ("pre", *between, "post")]
+    kinds: tuple[SublayerKind, ...] = ("self", "feedforward") if len(between) == 1 else ("self", "cross", "feedforward")
+    return dict(zip(kinds, pairwise(names), strict=True))
+
+
+# The names of sites and points in words: what a trace calls "decoder.1.mid_self", for a sentence.
+def in_words(name: str) -> Message:
+    """A site or a point of the residual stream, as words that a sentence can go on with: "... recorded at {place}".
+
+    >>> str(in_words("decoder.1.cross")), str(in_words("encoder.0.pre"))
+    ('the cross-attention of decoder layer 1', 'the input of encoder layer 0')
+    """
+    stack, _, rest = name.partition(".")
+    number, _, part = rest.partition(".")
+    end, layer = _STACKS["encoder" if stack == "encoder" else "decoder"]
+    if rest == "final":
+        return end
+    layer = Message(layer.text, {"layer": number})
+    return Message(_PARTS.get(part, _OUTPUT).text, {"layer": layer}) if part else layer
+
+
+def recorded(name: str) -> Message:
+    """The rows at a point of the residual stream, which proofs compare with."""
+    return N_("the rows recorded at {place}", place=in_words(name))
+
+
 ROWS: tuple[Axis, ...] = ("queries", "features")
-ADD_TITLE = N_("Add to the residual stream")
-REPLACE_TITLE = N_("Replace the residual stream")
+MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
+MATRIX: tuple[Axis, ...] = ("features", "features")
+KEYS: tuple[Axis, ...] = ("keys", "features")
+QUERIES_OF_HEADS: tuple[Axis, ...] = ("heads", "queries", "features")
+KEYS_OF_HEADS: tuple[Axis, ...] = ("heads", "keys", "features")
+ADD_TITLE = {True: N_("Add to the residual stream"), False: N_("Replace the residual stream")}
 REPLACE_TEXT = N_(
     "This model has no residual connections: the output of the sublayer replaces the row, and nothing of "
     "the row before goes on."
 )
-MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
+# Whether the model adds, and whether a norm follows.
+_ADD_TEXT = {
+    (True, False): N_(
+        "The output of the sublayer is added to the residual stream and stays there: the layers "
+        "that follow read this sum."
+    ),
+    (True, True): N_(
+        "The output of the sublayer is added to the residual stream. This model is post-norm: "
+        "the norm that follows rewrites the sum, and the layers that follow read its output."
+    ),
+}
+# Whether it is an RMSNorm.
+_NORM_TITLE = {True: N_("Normalise, 2: divide, scale"), False: N_("Normalise, 3: shift, divide, scale")}
+_NORM_TEXT = {
+    True: N_("Each number over its row's root mean square, then scaled."),
+    False: N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted."),
+}
 
 
 @dataclass(frozen=True)
 class Sublayer:
-    """A sublayer's place: the points of the residual stream before and after it, and the norms around it."""
+    """A sublayer's place: the points of the residual stream before and after it, and the norms around it.
+
+    `queries` are the rows that are looked at.
+    """
 
     trace: Trace
     around: Around
     kind: str
     before: str
     after: str
+    queries: slice = field(default_factory=lambda: slice(None), kw_only=True)
 
-    @property
+    @cached_property
     def read(self) -> Float[ndarray, "n d_model"]:
         """The input of the sublayer's function: x, in a pre-norm model normalised."""
         return through(self.x, self.around.before)
 
     @property
+    def residual(self) -> Float[Tensor, "n d_model"]:
+        return self.trace.residual(self.before)[self.queries]
+
+    @cached_property
     def x(self) -> Float[ndarray, "n d_model"]:
-        return float64(self.trace.residual(self.before))
+        return float64(self.residual)
 
     @property
     def dtype(self) -> torch.dtype:
         """The dtype in which the model computes."""
-        return self.trace.residual(self.before).dtype
+        return self.residual.dtype
 
-    def proof(self, out: ndarray) -> Proof:
+    def added(self, out: Float[ndarray, "n d_model"]) -> Float[ndarray, "n d_model"]:
+        """The sublayer's output, added to the stream."""
+        return stored(self.around.onto(self.x, out), self.dtype)
+
+    def left(self, out: Float[ndarray, "n d_model"]) -> Float[ndarray, "n d_model"]:
+        """The stream after the sublayer: the sum, in a post-norm model normalised, with the numbers set by hand."""
+        normed = through(self.added(out), self.around.after)
+        return set_cells(self.trace, self.after, normed, self.queries.start or 0)
+
+    def proof(self, out: ndarray, *, direct: bool = True) -> Proof:
         """The sublayer's output, added (and normalised), against the residual stream that was recorded after it."""
+        after = self.trace.residual(self.after)[self.queries]
         terms = added_sizes(self.around, self.x, out)
-        after = after_sublayer(self, out)
-        return Proof.compare(recorded(self.after), after, self.trace.residual(self.after), terms=terms)
+        return Proof.compare(recorded(self.after), self.left(out), after, direct, terms=terms)
 
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
@@ -65,76 +204,79 @@ class Sublayer:
         return Maker(self.key(""), proof, axes)
 
 
+def sublayer_at(trace: Trace, block: Block, layer: str, kind: SublayerKind, queries: slice = slice(None)) -> Sublayer:
+    """A sublayer of the layer called `layer`, e.g. "decoder.2"."""
+    return Sublayer(trace, block.around(kind), kind, *points(block, layer)[kind], queries=queries)
+
+
 def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     """The steps of add & norm: the sublayer's output added to the stream, then the norm of the sum."""
-    after = at.around.after
-    added = stored(at.around.onto(at.x, out), at.dtype)
-    proof = at.proof(out)
-    indirect = replace(proof, direct=False)
-    steps: list[Step] = []
-    adds = at.around.adds
-    steps.append(
-        Step(
-            at.key("add"),
-            ADD_TITLE if adds else REPLACE_TITLE,
-            REPLACE_TEXT
-            if not adds
-            else N_(
-                "The output of the sublayer is added to the residual stream and stays there: the layers "
-                "that follow read this sum."
-            )
-            if after is None
-            else N_(
-                "The output of the sublayer is added to the residual stream. This model is post-norm: "
-                "the norm that follows rewrites the sum, and the layers that follow read its output."
-            ),
-            "Y = X + O" if adds else "Y = O",
-            r"Y_{0,0} = "
-            + (f"{latex.number(at.x[0, 0])} + {latex.factor(out[0, 0])} = " if adds else "")
-            + latex.number(added[0, 0]),
-            "Y",
-            added,
-            ("added = residual + out" if adds else "added = out") + ("\nx = added" if after is None else ""),
-            proof if after is None else indirect,
-            operands=(Operand("X", N_("the residual stream before"), at.x, ROWS),) if adds else (),
-            variable="added",
-            axes=ROWS,
-            inputs={"residual": torch.from_numpy(at.x).to(at.trace.residual(at.before))} if adds else {},
-        )
+    after, adds, added, proof = at.around.after, at.around.adds, at.added(out), at.proof(out)
+    add = at.maker(proof if after is None else replace(proof, direct=False))(
+        "add",
+        ADD_TITLE[adds],
+        _ADD_TEXT.get((adds, after is not None), REPLACE_TEXT),
+        *add_formulas(("Y", "X", "O"), "Y_{0,0}", at.x[0, 0] if adds else None, out[0, 0], added[0, 0]),
+        "Y",
+        added,
+        "\n".join([f"added = {'residual + ' * adds}out", *["x = added"] * (after is None)]),
+        operands=(Operand("X", N_("the residual stream before"), at.x, ROWS),) * adds,
+        variable="added",
+        inputs={"residual": at.residual} if adds else {},
     )
-    if after is not None:
-        steps += _norm_steps(at, after, added, proof, "added", {})
-    return steps
+    return [add] if after is None else [add, *_norm_steps(at, after, added, proof, "added", {})]
 
 
-def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width"]) -> tuple[Proof, list[Step]]:
-    """The step joined heads times W_O, with add & norm after it, and its proof through the sublayer's sum."""
-    weight, bias = float64(W_O.weight).T, bias_of(W_O)
-    out = stored(joined @ weight + bias, at.dtype)
-    through = replace(at.proof(out), direct=False)
-    step = at.maker(through)(
-        "out",
-        N_("Output projection: mix the heads with W_O"),
-        N_("One more matrix, W_O, mixes the outputs of all heads."),
-        r"O = \mathrm{concat}\,W_O + b_O",
-        entry("O", joined[0], weight[:, 0], bias[0], out[0, 0]),
-        "O",
-        out,
-        f"out = joined{linear_code(W_O, 'O')}",
-        operands=(Operand("W_O", N_("the matrix W_{letter}", letter="O"), weight, ("features", "features")),),
-        contraction=Contraction(joined, weight, bias),
-        inputs=linear_inputs(W_O, "O"),
+def add_formulas(
+    symbols: tuple[str, str, str], live: str, x: float | None, out: float, added: float
+) -> tuple[str, str]:
+    """The formula of a sum with the residual stream, and with its numbers; x is None where nothing is added to."""
+    y, r, o = symbols
+    first = "" if x is None else f"{latex.number(x)} + {latex.factor(out)} = "
+    return f"{y} = {o}" if x is None else f"{y} = {r} + {o}", f"{live} = {first}{latex.number(added)}"
+
+
+def linear_step(
+    make: Maker,
+    key: str,
+    title: Message,
+    text: Message,
+    symbols: tuple[str, str],
+    rows: Float[ndarray, "n d"],
+    linear: nn.Linear,
+    name: str,
+    result: Float[ndarray, "n m"],
+    names: tuple[str, str],
+    what: Message,
+    *operands: Operand,
+    **more: Any,
+) -> Step:
+    """The step of x W + b for all rows.
+
+    `symbols` are those of the result and of the rows, `names` theirs in the code; `name` is that of W and b, and W, `what`
+    in words, stands after the other `operands`.
+    """
+    weight, bias = float64(linear.weight).T, None if linear.bias is None else float64(linear.bias)
+    letter = name if len(name) == 1 else rf"\mathrm{{{name}}}"
+    return make(
+        key,
+        title,
+        text,
+        rf"{symbols[0]} = {symbols[1]}\,W_{letter}" + ("" if bias is None else f" + b_{letter}"),
+        entry(symbols[0], rows[0], weight[:, 0], None if bias is None else float(bias[0]), result[0, 0]),
+        symbols[0],
+        result,
+        f"{names[0]} = {names[1]}{linear_code(linear, name)}",
+        operands=(*operands, Operand(f"W_{letter}", what, weight, MATRIX)),
+        contraction=Contraction(rows, weight, bias),
+        **{**more, "inputs": {**more.get("inputs", {}), **linear_inputs(linear, name)}},
     )
-    return through, [step, *add_and_norm(at, out)]
 
 
 def norm_before(at: Sublayer, proof: Proof) -> list[Step]:
     """Pre-norm: the step that normalises the input, whose proof is that of the later steps; post-norm: no step."""
     norm = at.around.before
-    if norm is None:
-        return []
-    entering = {"residual": at.trace.residual(at.before)}
-    return _norm_steps(at, norm, at.x, proof, "residual", entering)[-1:]
+    return [] if norm is None else _norm_steps(at, norm, at.x, proof, "residual", {"residual": at.residual})[-1:]
 
 
 def _norm_steps(
@@ -144,37 +286,18 @@ def _norm_steps(
 
     `argument` is the name of the rows in the code; `inputs` holds them if no step has made them.
     """
-    indirect = replace(proof, direct=False)
     result = normalise(rows, norm)
     if proof.direct:
         result = set_cells(at.trace, at.after, result)
-    scaled = (
-        N_("Each number over its row's root mean square, then scaled.")
-        if norms.is_rms(norm)
-        else N_("Each number minus its row's mean, over the row's standard deviation, then scaled and shifted.")
-    )
-    return [
-        *(replace(step, inputs=inputs) for step in _moments(at, norm, rows, argument, indirect)),
-        Step(
-            at.key("norm"),
-            N_("Normalise, 2: divide, scale") if norms.is_rms(norm) else N_("Normalise, 3: shift, divide, scale"),
-            scaled,
-            norms.formula(norm, "X'", "Y"),
-            norms.live("X'_{0,0}", rows[0], norm, result[0, 0]),
-            "X'",
-            result,
-            norms.code(norm, "x", argument),
-            proof,
-            operands=norms.operands(norm),
-            axes=ROWS,
-            inputs=inputs | norms.inputs(norm),
-        ),
-    ]
+    rms, said = norms.is_rms(norm), norms.written(norm, ("X'", "Y"), "X'_{0,0}", rows[0], result[0, 0], ("x", argument))
+    moments = _moments(at.maker(replace(proof, direct=False), ("queries",)), rms, rows, argument)
+    said["inputs"] = inputs | said["inputs"]
+    last = at.maker(proof)("norm", _NORM_TITLE[rms], _NORM_TEXT[rms], symbol="X'", result=result, **said)
+    return [*(replace(step, inputs=inputs) for step in moments), last]
 
 
-def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: Proof) -> list[Step]:
-    make = at.maker(indirect, ("queries",))
-    if norms.is_rms(norm):
+def _moments(make: Maker, rms: bool, rows: ndarray, argument: str) -> list[Step]:
+    if rms:
         square: ndarray = (rows**2).mean(-1)
         return [
             make(
@@ -213,13 +336,8 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: P
     ]
 
 
-def after_sublayer(at: Sublayer, out: ndarray) -> Float[ndarray, "n d_model"]:
-    added = stored(at.around.onto(at.x, out), at.dtype)
-    return set_cells(at.trace, at.after, through(added, at.around.after))
-
-
-def entry(letter: str, row: ndarray, column: ndarray, add: float, result: float) -> str:
-    return rf"{letter}_{{0,0}} = {latex.sum_of_products(row, column, float(add))} = {latex.number(result)}"
+def entry(letter: str, row: ndarray, column: ndarray, add: float | None, result: float) -> str:
+    return rf"{letter}_{{0,0}} = {latex.sum_of_products(row, column, add)} = {latex.number(result)}"
 
 
 def linear_inputs(linear: nn.Linear, letter: str) -> dict[str, Tensor]:

@@ -17,11 +17,15 @@ from vizformer import lazy
 
 if TYPE_CHECKING:
     from vizformer.figures.attention import added_mask, attention_heatmap
-    from vizformer.figures.bars import next_token_bars
-    from vizformer.figures.clocks import position_clocks, turned_arrows
-    from vizformer.figures.curves import line_curves
-    from vizformer.figures.embeddings import norm_bars, similarity_curves
-    from vizformer.figures.generation import cache_growth, multiplications
+    from vizformer.figures.curves import (
+        changes,
+        line_curves,
+        named_points,
+        saturation_curves,
+        score_against_cost,
+        variance_growth,
+    )
+    from vizformer.figures.embeddings import embedding_map, neighbour_bars, norm_bars, similarity_curves, stream_points
     from vizformer.figures.head_report import (
         eigenvalue_plane,
         head_scatter,
@@ -29,22 +33,15 @@ if TYPE_CHECKING:
         measure_of_heads,
         weight_histogram,
     )
-    from vizformer.figures.head_sharing import shared_heads
-    from vizformer.figures.head_split import head_parts, head_slices
-    from vizformer.figures.heads import head_grid
+    from vizformer.figures.heads import head_grid, head_parts, head_slices, shared_heads
     from vizformer.figures.leakage import change_bars, change_map
-    from vizformer.figures.lines import attention_lines
-    from vizformer.figures.logit_bars import logit_terms, score_terms
+    from vizformer.figures.logit_bars import logit_terms, next_token_bars, score_terms
     from vizformer.figures.matrix import matrix_heatmap, token_pairs
-    from vizformer.figures.neighbours import embedding_map, neighbour_bars
-    from vizformer.figures.positions import positional_heatmap
-    from vizformer.figures.reach import gradient_reach, path_picture
-    from vizformer.figures.results import changes, named_points, score_against_cost
-    from vizformer.figures.scaling import saturation_curves, variance_growth
+    from vizformer.figures.positions import position_clocks, positional_heatmap, turned_arrows
+    from vizformer.figures.reach import cache_growth, gradient_reach, multiplications, path_picture
     from vizformer.figures.side_by_side import difference_map, stream_map
-    from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH
-    from vizformer.figures.text import coloured_text
+    from vizformer.figures.text import attention_lines, coloured_text
     from vizformer.figures.training import answer_map, score_curves, training_curves
 
 __getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

@@ -6,13 +6,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame
-from vizformer.figures.masks import add_masks
-from vizformer.figures.series import MASKED
-from vizformer.figures.style import fill, heights, reach, signed_scale, texts, weight_scale
+from vizformer.figures.figure import Figure, frame, name_axes
+from vizformer.figures.style import MASKED, MASKED_LINE, fill, heights, reach, safe, signed_scale, texts, weight_scale
+from vizformer.figures.tables import MASKED_CELLS
 
 PRINTED_UP_TO = 16  # values stand in the cells of maps of at most so many rows and columns
+
+MOST_HATCHED = 2000
 
 
 def attention_heatmap(
@@ -29,7 +29,8 @@ def attention_heatmap(
     """Draws the attention weights, or the scores, of one head.
 
     `pattern`: weights in 0..1, or scores [queries, keys].
-    `reasons`: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
+    `reasons`: why a cell is masked [queries, keys]: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted,
+        5 not chosen by a sparse mask, 6 left out of the picture, 7 by a recorded model.
     `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0, and
     effective weights, which can be below 0, a diverging one of the same reach as weights.
     `own_range`: whether the colours of weights end at the largest of this map, which its scale then says, not at 1.
@@ -83,10 +84,51 @@ def added_mask(
     figure = attention_heatmap(zeros, query_tokens, key_tokens, reasons=codes, kind="scores", words=words)
     told = Figure()
     for trace in figure.parts[0]:
-        if trace.get("meta") == MASKED:
+        if trace.get("meta") == MASKED_CELLS:
             trace = {**trace, "z": trace["z"] - np.float32(np.inf), "meta": None}
         if trace["type"] == "heatmap":
             told.add_trace(trace)
     told.update_layout(**figure.parts[1])
     figure.told_by = told
     return figure
+
+
+def add_masks(
+    figure: Figure,
+    reasons: NDArray[np.integer],
+    sentence: str,
+    words: Mapping[str, str],
+    places: Mapping[str, str],
+    *,
+    hatched: bool = True,
+) -> None:
+    """Lays one trace per reason over a map.
+
+    `words`: "reason_1" ... in the reader's language; `hatched`: whether to draw strokes too, where the cells are few.
+    """
+    gap = 1 if hatched and max(reasons.shape) <= 64 else 0
+    for code in sorted(set(np.unique(reasons).tolist()) - {0}):
+        reason = words.get(f"reason_{code}", str(code))
+        cells = np.where(reasons == code, np.float32(0), np.float32(np.nan)).astype(np.float32)
+        figure.add_heatmap(
+            z=cells,
+            zmin=0,
+            zmax=1,
+            colorscale=[(0, MASKED), (1, MASKED)],
+            showscale=False,
+            hoverongaps=False,
+            xgap=gap,
+            ygap=gap,
+            hovertemplate=fill(sentence, reason=safe(reason), **places),
+            name=reason,
+            meta="masked",  # (`figures.series.MASKED`)
+        )
+    rows, columns = np.nonzero(reasons)
+    if hatched and 0 < len(rows) <= MOST_HATCHED:
+        figure.add_scatter(
+            x=columns.astype(np.int32),
+            y=rows.astype(np.int32),
+            mode="markers",
+            marker={"symbol": "line-ne", "size": 9, "line": {"color": MASKED_LINE, "width": 1}},
+            hoverinfo="skip",
+        )

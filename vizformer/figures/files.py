@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
-from vizformer.figures.series import MASKED, plain_place
 from vizformer.figures.style import texts
 from vizformer.figures.svg import svg
-from vizformer.figures.svg.ink import plain
+from vizformer.figures.svg.axes import plain
+from vizformer.figures.tables import MASKED_CELLS, plain_place
 
 Kind = Literal["svg", "png", "pdf", "csv", "npz", "html"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -129,7 +129,8 @@ def archive(numbers: Mapping[str, NDArray[Any]], caption: str = "", about: Mappi
 
 
 def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
-    """The numbers of a figure (or of what it is `told_by`), by trace: `<number>_<name>_x`, `_y` and, of maps, `_z`.
+    """The numbers of a figure (or of what it is `told_by`), by trace: `<number>_<name>_x`, `_y`, of maps `_z`, and `_text`
+    where its places have texts.
 
     What the places of an axis are called, such as tokens, is `_x_names` and `_y_names`.  A map of one row without a name
     of its own has the name of its row.
@@ -235,5 +236,5 @@ def _rows(trace: Mapping[str, Any], names: tuple[dict[float, str], dict[float, s
     for row, line in zip(rows, values.tolist(), strict=True):
         for column, value in zip(columns, line, strict=True):
             if value == value:  # masked cells have no number
-                shown = "" if trace.get("meta") == MASKED else value
+                shown = "" if trace.get("meta") == MASKED_CELLS else value
                 yield [column, across.get(plain_place(column), ""), row, down.get(plain_place(row), ""), shown]

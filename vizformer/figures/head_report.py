@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
-from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame
-from vizformer.figures.names import sides
+from vizformer.figures.embeddings import sides
+from vizformer.figures.figure import Figure, frame, name_axes
 from vizformer.figures.style import VIRIDIS, fill, heights, safe
 from vizformer.word_tables import spoken, words_of
 
@@ -31,7 +30,8 @@ def measure_of_heads(
 ) -> Figure:
     """Draws one number of every head [layers, heads]; NaN leaves a cell empty.
 
-    `signed`: whether its sign says something; colours go from -1 to 1, or further where it does.
+    `signed`: whether its sign says something; colours go as far to both sides of 0 then, to 1 or to the largest |value|.
+        Else they go from the smallest to the largest.
     """
     words = spoken(ENGLISH)
     values = np.ascontiguousarray(values, dtype=np.float32)
@@ -149,7 +149,10 @@ def head_scatter(
 
 
 def weight_histogram(counts: NDArray[np.integer], *, title: str = "") -> Figure:
-    """Draws in which share of its queries the largest weight of a head lies in which of equal parts of 0 to 1 [bins]."""
+    """Draws how large the largest weight of each query of a head is: the share of its queries in equal parts of 0 to 1.
+
+    `counts`: queries in each part [bins].
+    """
     words = spoken(ENGLISH)
     bins, total = len(counts), max(int(np.sum(counts)), 1)
     ends = [f"{at / bins:.2f}" for at in range(bins + 1)]
@@ -174,6 +177,7 @@ def weight_histogram(counts: NDArray[np.integer], *, title: str = "") -> Figure:
 
 
 def eigenvalue_plane(values: NDArray[np.complexfloating], *, title: str = "") -> Figure:
+    """Draws eigenvalues [n] as points of the complex plane."""
     words = spoken(ENGLISH)
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))
     figure = Figure().add_scatter(

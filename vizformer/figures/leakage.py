@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame, heatmap, name_axes
 from vizformer.figures.style import GRID, QUALITATIVE, VIRIDIS, fill, safe, texts
 
 PRINTED_UP_TO = 12  # tokens: numbers above the bars and in the cells of the map, in letters that can be read

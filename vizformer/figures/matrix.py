@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame
+from vizformer.figures.figure import Figure, frame, name_axes
 from vizformer.figures.style import fill, heights, printed, reach, safe, signed, texts
 
 PRINTED_UP_TO, PAIRS_PRINTED_UP_TO = 16, 12

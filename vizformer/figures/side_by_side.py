@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame
+from vizformer.figures.figure import Figure, frame, name_axes
 from vizformer.figures.style import VIRIDIS, fill, heights, reach, safe, signed, texts
 
 PRINTED_UP_TO = 16

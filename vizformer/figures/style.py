@@ -47,7 +47,7 @@ def signed_scale() -> Scale:
 
 
 def signed(end: float, middle: float = 0.0) -> dict[str, object]:
-    """The colours of a map whose scale ends `end` below and above its middle, which is white."""
+    """The colours of a map whose scale ends `end` below and above its middle, which is nearly white."""
     return {"zmin": middle - end, "zmax": middle + end, "colorscale": signed_scale()}
 
 
@@ -58,14 +58,15 @@ def reach(values: NDArray[np.floating]) -> float:
 
 
 def safe(text: str) -> str:
-    """A text that Plotly shows as it is; it reads the labels of axes and hovers as a kind of HTML."""
-    return html.escape(text)
+    """A text that Plotly shows as it is; it reads the labels of axes and hovers as a kind of HTML that has no &quot;."""
+    return html.escape(text, quote=False)
 
 
 def printed(values: NDArray[np.floating]) -> dict[str, object]:
-    """The numbers in the cells of a map: two digits after the point, or more where the largest would read 0.00.
+    """The numbers in the cells of a map: two digits after the point, or more where the largest is below 0.1, so that two of
+    its digits are seen; all as powers of ten where that takes more than `MOST_DIGITS`.
 
-    A number that would read 0 all the same is written as a power of ten, and only 0 as 0.
+    A single number that would read 0 is written as a power of ten, and only 0 as 0.
     """
     digits = max(2, 1 - int(np.floor(np.log10(reach(values)))))
     small = (values != 0) & (np.abs(values) < 0.5 * 10.0**-digits)

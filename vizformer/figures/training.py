@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import AXIS, Figure, frame, scatter
+from vizformer.figures.figure import AXIS, Figure, frame, name_axes, scatter
 from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe, texts, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
@@ -31,7 +30,9 @@ def training_curves(
     The steps stand on a logarithmic axis of 1 + step: most happens at the beginning.
 
     Args:
-        kept, kept_losses, accuracies: of the kept weights, measured on held-out examples.
+        kept: the steps whose weights were kept.
+        kept_losses: the losses of these weights on held-out examples.
+        accuracies: their accuracies on them.
         last: the last step that is planned: the end of the axis.
         beside: of another training the kept steps, their losses and accuracies, drawn thin, with dashes and dots.
     """

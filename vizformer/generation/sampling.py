@@ -45,7 +45,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if problems := tuple(self._wrong_types()) or tuple(self._out_of_bounds()):
-            raise GenerationError("Nothing can be drawn like this: {problems}.", problems=problems)
+            raise GenerationError("These sampling options cannot be used: {problems}.", problems=problems)
 
     @property
     def is_greedy(self) -> bool:
@@ -174,7 +174,7 @@ def penalised(logits: Tensor, previous: Sequence[int], penalty: float) -> Tensor
     return logits.index_copy(0, seen, torch.where(found < 0, found * penalty, found / penalty))
 
 
-def draw(filtered: Tensor, generator: torch.Generator) -> int:
+def draw_token(filtered: Tensor, generator: torch.Generator) -> int:
     """A token drawn from the distribution; on the CPU, so that a seed gives the same text on every device."""
     return int(torch.multinomial(filtered.cpu(), 1, generator=generator))
 

@@ -1,8 +1,9 @@
-"""The norms of the residual stream, and of single queries and keys."""
+"""The norms of the residual stream, of queries and of keys, and what they stand around."""
 
 from typing import Any, NamedTuple, TypeVar
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 
@@ -19,6 +20,17 @@ class Around(NamedTuple):
     before: Norm | None = None
     after: Norm | None = None
     adds: bool = True
+
+    def enter(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
+        """What the sublayer reads: before(x)."""
+        return x if self.before is None else self.before(x)
+
+    def leave(
+        self, x: Float[Tensor, "*n d_model"], brought: Float[Tensor, "*n d_model"]
+    ) -> Float[Tensor, "*n d_model"]:
+        """after(x + brought), brought being the output of the sublayer."""
+        y: Tensor = self.onto(x, brought)
+        return y if self.after is None else self.after(y)
 
     def onto(self, x: T, brought: T) -> T:
         """x + brought, or `brought` alone without residual connections; for tensors and for arrays."""

@@ -1,6 +1,4 @@
-"""Positions: vectors added to embeddings (sinusoidal), rotations of queries and keys (RoPE), biases of scores (ALiBi,
-T5).
-"""
+"""Positions: vectors added to embeddings (sinusoidal), queries and keys turned (RoPE), biases of scores (ALiBi, T5)."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vizformer.config import ModelConfig
-from vizformer.options.positions import Sinusoids
+from vizformer.options import Sinusoids
 
 
 def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleaved") -> Float[Tensor, "n d_model"]:
@@ -156,3 +154,13 @@ def relative_bias(
     relative = relative_positions(n_q, n_k, table.device)
     rows = relative_buckets(relative, table.shape[0], max_distance, both_sides=both_sides)
     return F.embedding(rows, table).permute(2, 0, 1)[None].contiguous()  # [1, n_heads, n_q, n_k]
+
+
+def position_tables(config: ModelConfig) -> dict[str, Tensor]:
+    """The tables that follow from the options alone and are not saved with the weights, by the names of their buffers."""
+    if config.positions == "sinusoidal":
+        return {"position_encoding": sinusoidal_encoding(config.max_positions, config.d_model, config.sinusoids)}
+    if config.positions == "rope":
+        table = rotation(config.max_positions, rope_frequencies(config))
+        return {"rope_cos": table.cos, "rope_sin": table.sin}
+    return {"alibi_slopes": alibi_slopes(config.n_heads)} if config.positions == "alibi" else {}

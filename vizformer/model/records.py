@@ -5,14 +5,84 @@ one of the head that someone looks at.
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, UInt8
+from numpy import ndarray
 from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.model.masks import total_bias
-from vizformer.model.mixing import Scoring, mix_scored, weights_of
+
+# softmax(scores) v: one fused call, or step by step where a recorded model's scores are more than scaled products.
+
+Numbers = TypeVar("Numbers", Tensor, ndarray)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What happens to q k^T before position bias and mask are added: scale, then soft cap.
+
+    Attributes:
+        scale: 1 / sqrt(d_head), or the factor that the model or an edit uses instead.
+        cap: the scores of a recorded model may be bent by a soft cap, cap * tanh(score / cap): about what they were where
+            they are small, and never beyond -cap or cap (Bello et al. 2016, "Neural Combinatorial Optimization with
+            Reinforcement Learning", section 4.2, for logits; Gemma Team 2024, "Gemma 2", section 2).  None: they are not.
+    """
+
+    scale: float
+    cap: float | None = None
+
+    @property
+    def is_product(self) -> bool:
+        """Whether a score is the dot product times the scale, without a soft cap."""
+        return self.cap is None
+
+    def bent(self, scores: Numbers) -> Numbers:
+        """cap * tanh(scores / cap) of scores that are scaled already; the scores themselves without a cap."""
+        if self.cap is None:
+            return scores
+        return self.cap * (torch.tanh(scores / self.cap) if isinstance(scores, Tensor) else np.tanh(scores / self.cap))
+
+
+def weights_of(
+    scores: Float[Tensor, "*b n_q n_k"], sinks: Float[Tensor, "*b #n_q"] | None = None
+) -> Float[Tensor, "*b n_q n_k"]:
+    """softmax of the scores with all that is added to them; a row whose every key is blocked gives 0.
+
+    With sinks each row has one more score, whose share of 1 goes to no key.
+    Source: OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", section 2.1.
+    """
+    if sinks is None:
+        return torch.softmax(scores, dim=-1).nan_to_num(0.0)
+    column = sinks.to(scores)[..., None].expand(*scores.shape[:-1], 1)
+    return torch.softmax(torch.cat([scores, column], -1), dim=-1)[..., :-1].nan_to_num(0.0)
+
+
+def mix(
+    q: Float[Tensor, "b h n_q d"],
+    k: Float[Tensor, "b h_kv n_k d"],
+    v: Float[Tensor, "b h_kv n_k d_value"],
+    bias: Tensor | None,
+    scoring: Scoring,
+    sinks: Float[Tensor, "b h #n_q"] | None = None,
+) -> Float[Tensor, "b h n_q d_value"]:
+    """softmax(scoring(q k^T) + bias) v in every head: the fused call of the forward, or step by step where a recorded
+    model bends its scores or has sinks; half precision is left inside then, as the fused call does.
+
+    `bias` is shaped like the scores, with sizes of 1 for "the same for all".  Query heads in a row may share a key head
+    where the call is fused.  A row whose every key is blocked gives 0.
+    """
+    if scoring.is_product and sinks is None:
+        shared = q.shape[1] != k.shape[1]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scoring.scale, enable_gqa=shared)
+    wide = [t if t.dtype == torch.float64 else t.float() for t in (q, k, v)]
+    scores = scoring.bent(wide[0] @ wide[1].mT * scoring.scale)  # [b, h, n_q, n_k]
+    weights = weights_of(scores if bias is None else scores + bias, sinks)
+    return (weights @ wide[2]).to(v.dtype)
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +146,7 @@ class AttentionRecord:
         self.check(head)
         if not self.scored:
             raise TraceError(
-                "The map at {site} is no softmax of scaled products alone: it has weights, but no scores.",
+                "The weights at {site} are not the softmax of scaled dot products alone, so there are no scores.",
                 site=self.site,
             )
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
@@ -117,7 +187,7 @@ class AttentionRecord:
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
         sinks = None if self.sinks is None else self.sinks[None, q]
-        return mix_scored(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring, sinks)[0, 0]
+        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring, sinks)[0, 0]
 
     def of_queries(self, first: int, end: int) -> "AttentionRecord":
         """The same attention call with the queries first <= query < end only."""

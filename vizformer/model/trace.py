@@ -17,8 +17,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
-from vizformer.model.mixing import Scoring
-from vizformer.model.records import AttentionRecord, picture
+from vizformer.model.records import AttentionRecord, Scoring, picture
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -113,7 +112,7 @@ class Trace:
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"]:
         if self.has_no_logits:
-            raise TraceError("This trace is of a recorded model that handed back nothing by the name of logits.")
+            raise TraceError("This trace has no logits: the recorded model returned nothing called logits.")
         if self._logits is None:
             raise TraceError("This trace is empty: pass it to a forward first, as model(ids, trace=trace).")
         return self._logits

@@ -24,8 +24,7 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
-from vizformer.model.mixing import Scoring
-from vizformer.model.records import AttentionRecord
+from vizformer.model.records import AttentionRecord, Scoring
 from vizformer.model.trace import Trace
 from vizformer.text.text_growth import shown
 from vizformer.text.tokenizer import Token
@@ -110,7 +109,7 @@ def open_trace(path: str | Path) -> Trace:
     file = _Opened(Path(path))
     if (known := file.about.get("format")) != FORMAT:
         file.refuse(
-            N_("its format is {known}, and {wanted} is read", known=shown(known, 40), wanted=FORMAT)
+            N_("its format is {known}; only {wanted} can be read", known=shown(known, 40), wanted=FORMAT)
             if known
             else N_("it has no format in its metadata")
         )
@@ -122,7 +121,7 @@ def open_trace(path: str | Path) -> Trace:
     records: dict[str, AttentionRecord] = {}
     for site in scales:
         if not _SITE.fullmatch(site):
-            file.refuse(N_("{name} is no site of attention", name=shown(site, 60)))
+            file.refuse(N_("{name} is not an attention site", name=shown(site, 60)))
         cap = file.number(caps[site], f"score_caps {site}") if site in caps else None
         found = file.record(site, Scoring(file.number(scales[site], f"scales {site}"), cap), labels, assumed)
         records[site] = replace(found, scored=site not in unscored)
@@ -150,7 +149,9 @@ class _Opened:
         try:
             with path.open("rb") as start:
                 if (length := int.from_bytes(start.read(8), "little")) > MOST_HEADER_BYTES:
-                    self.refuse(N_("a header of {n:,} bytes; {most:,} are read", n=length, most=MOST_HEADER_BYTES))
+                    self.refuse(
+                        N_("its header has {n:,} bytes; at most {most:,} are read", n=length, most=MOST_HEADER_BYTES)
+                    )
             self._file: Any = cast("Any", safe_open)(path, framework="pt")
             self.about: dict[str, str] = self._file.metadata() or {}
             self._names = set(self._file.keys())
@@ -177,7 +178,7 @@ class _Opened:
 
     def number(self, value: object, name: str) -> float:
         if not isinstance(value, int | float) or not 0 < abs(value) < 1e30:  # (also where it is NaN, or has 400 digits)
-            self.refuse(N_("{name} is no number that can be used", name=name))
+            self.refuse(N_("{name} is not a number that can be used", name=name))
         return float(value)
 
     def tokens(self, stack: str) -> tuple[Token, ...]:
@@ -272,7 +273,7 @@ class _Opened:
                 if (record.q.shape[1], record.k.shape[1]) != (first.q.shape[1], first.k.shape[1]):
                     self.refuse(self._wrong(f"{record.site}.q", record.q))
             if (cells := sum(prod(one.q.shape[:2]) for one in layers) * layers[0].k.shape[1]) > MOST_CELLS:
-                self.refuse(N_("its maps have {n:,} cells; {most:,} are looked through", n=cells, most=MOST_CELLS))
+                self.refuse(N_("its maps have {n:,} cells; at most {most:,} are checked", n=cells, most=MOST_CELLS))
 
 
 class _Stored(AttentionRecord):

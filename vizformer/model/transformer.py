@@ -1,5 +1,6 @@
 """The Transformer: an encoder stack, a decoder stack, or both, from token ids to logits."""
 
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -11,19 +12,17 @@ from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
-from vizformer.model.cache import Cache
 from vizformer.model.edit import Edit
-from vizformer.model.embedding import embedding_table
-from vizformer.model.fixed_positions import position_tables
-from vizformer.model.forward_pass import ForwardPass
+from vizformer.model.feedforward import activation
+from vizformer.model.forward_pass import Cache, ForwardPass
 from vizformer.model.initialisation import initialise, without_memory
 from vizformer.model.input_check import check_ids
-from vizformer.model.masks import padding_mask
-from vizformer.model.mlm_head import PredictionTransform
+from vizformer.model.masks import padding_mask, self_attention_masks
 from vizformer.model.norms import norm
-from vizformer.model.positions import Rotation, alibi_bias, relative_bias
-from vizformer.model.self_masks import decoder_masks, encoder_masks
+from vizformer.model.positions import Rotation, alibi_bias, position_tables, relative_bias
 from vizformer.model.trace import Trace
+
+StackName = Literal["encoder", "decoder"]
 
 
 class Transformer(nn.Module):
@@ -42,35 +41,27 @@ class Transformer(nn.Module):
         self.rope_cos: Tensor
         self.rope_sin: Tensor
         self.alibi_slopes: Tensor
-        self.embedding = embedding_table(config.vocab_size, config.d_model)
-        self.source_embedding = None  # the encoder's, if it has a vocabulary of its own
-        if config.source_vocab_size is not None:
-            self.source_embedding = embedding_table(config.source_vocab_size, config.d_model)
-        if config.positions == "learned":
-            self.position_embedding = embedding_table(config.max_positions, config.d_model)
-        own = config.stack_inputs == "own"  # if so, these are the encoder's, and the decoder has its own
-        self.decoder_position_embedding = None
-        if config.positions == "learned" and own:
-            self.decoder_position_embedding = embedding_table(config.max_positions, config.d_model)
-        if not self.embedding.weight.is_meta:
-            self.materialise_buffers()
-        self.segment_embedding = embedding_table(config.n_segments, config.d_model) if config.n_segments else None
+        d_model, encoders, decoders = config.d_model, config.n_encoder_layers, config.n_decoder_layers
+        learned, own = config.positions == "learned", config.stack_inputs == "own"
+
+        def table(rows: int | None) -> nn.Embedding | None:
+            return nn.Embedding(rows, d_model) if rows else None
+
+        self.embedding = nn.Embedding(config.vocab_size, d_model)
+        self.source_embedding = table(config.source_vocab_size)  # the encoder's, if it has a vocabulary of its own
+        self.position_embedding = table(config.max_positions if learned else None)
+        self.decoder_position_embedding = table(config.max_positions if learned and own else None)
+        self.segment_embedding = table(config.n_segments)
         self.embedding_norm = norm(config) if config.embedding_norm else None
         self.decoder_embedding_norm = norm(config) if config.embedding_norm and own else None
         self.dropout = nn.Dropout(config.dropout)
-        both = config.architecture == "encoder-decoder"
-        self.encoder = (
-            Stack(config, "encoder", config.n_encoder_layers, cross=False) if config.n_encoder_layers else None
-        )
-        self.decoder = (
-            Stack(config, "decoder", config.n_decoder_layers, cross=both) if config.n_decoder_layers else None
-        )
+        self.encoder = Stack(config, "encoder", encoders, cross=False) if encoders else None
+        self.decoder = Stack(config, "decoder", decoders, cross=bool(encoders)) if decoders else None
         self.prediction = PredictionTransform(config) if config.head == "transform" else None
-        self.unembedding = None
-        if not config.tied_unembedding:
-            self.unembedding = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.unembedding = None if config.tied_unembedding else nn.Linear(d_model, config.vocab_size, bias=False)
         self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.logit_bias else None
-        if not self.embedding.weight.is_meta:  # a meta tensor has no numbers to fill (see `embedding_table`)
+        if not self.embedding.weight.is_meta:  # where there are no numbers to fill (`without_memory`)
+            self.materialise_buffers()
             initialise(self, config, {self.token_table("encoder"), self.token_table("decoder")})
 
     def forward(
@@ -101,14 +92,13 @@ class Transformer(nn.Module):
                 "An encoder-decoder model needs target_ids, the others take none; this one is {architecture}.",
                 architecture=self.config.architecture,
             )
-        if target_ids is not None:
-            memory = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
-            x = self.decode(target_ids, memory, memory_padding=padding, padding=target_padding, trace=trace, edit=edit)
+        if self.encoder is not None:
+            x = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)  # [b, n, d_model]
+        if target_ids is not None:  # x is its memory
+            x = self.decode(target_ids, x, memory_padding=padding, padding=target_padding, trace=trace, edit=edit)
         elif self.decoder is not None:
             x = self.decode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
-        else:
-            x = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
-        logits = self.logits(x if rows is None else x[rows])
+        logits = self.logits(x if rows is None else x[rows])  # [b, n_out, vocab_size]
         if trace is not None and rows is None:
             trace.record_logits(logits, edit)
         return logits
@@ -147,16 +137,8 @@ class Transformer(nn.Module):
         """
         if self.decoder is None:
             raise TraceError("This model has no decoder.")
-        run = self.forward_pass(
-            "decoder",
-            ids,
-            padding=padding,
-            memory=memory,
-            memory_padding=memory_padding,
-            trace=trace,
-            edit=edit,
-            cache=cache,
-        )
+        source = {"memory": memory, "memory_padding": memory_padding}
+        run = self.forward_pass("decoder", ids, padding=padding, **source, trace=trace, edit=edit, cache=cache)
         before = 0 if cache is None else cache.length
         x: Tensor = self.decoder(self.embed(ids, before, segments, stack="decoder"), run)  # [b, n, d_model]
         if cache is not None:
@@ -169,7 +151,7 @@ class Transformer(nn.Module):
         first: int = 0,
         segments: Int[Tensor, "b n"] | None = None,
         *,
-        stack: Literal["encoder", "decoder"] = "encoder",
+        stack: StackName = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
         """Token embeddings (scaled by sqrt(d_model) where the config says so) plus positions, from `first` on.
 
@@ -185,24 +167,21 @@ class Transformer(nn.Module):
         first: int = 0,
         segments: Int[Tensor, "b n"] | None = None,
         *,
-        stack: Literal["encoder", "decoder"] = "encoder",
+        stack: StackName = "encoder",
     ) -> Float[Tensor, "b n d_model"]:
         """The input of a stack from rows of the embedding table or their replacements; the other arguments as in
         `embed`.
         """
-        if (factor := self.config.embedding_factor) != 1:
-            x = x * factor
-        added = self.positions(first + x.shape[1], stack)
-        if added is not None:
-            x = x + added[first:].to(x.dtype)
+        x = x if (factor := self.config.embedding_factor) == 1 else x * factor  # [b, n, d_model], as every x here
+        positions = self.positions(first + x.shape[1], stack)  # [first + n, d_model]
+        if positions is not None:
+            x = x + positions[first:].to(x.dtype)
         if self.segment_embedding is not None:
             given = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device) if segments is None else segments
             x = x + self.segment_embedding(given)
-        if self.decoder_embedding_norm is not None and stack == "decoder":
-            x = self.decoder_embedding_norm(x)
-        elif self.embedding_norm is not None:
-            x = self.embedding_norm(x)
-        out: Tensor = self.dropout(x)
+        own = self.decoder_embedding_norm if stack == "decoder" else None
+        normalise = own or self.embedding_norm
+        out: Tensor = self.dropout(x if normalise is None else normalise(x))
         return out
 
     def logits(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n vocab_size"]:
@@ -222,7 +201,7 @@ class Transformer(nn.Module):
 
     def forward_pass(
         self,
-        stack: Literal["encoder", "decoder"],
+        stack: StackName,
         ids: Int[Tensor, "b n"],
         *,
         padding: Bool[Tensor, "b n"] | None = None,
@@ -234,33 +213,21 @@ class Transformer(nn.Module):
     ) -> ForwardPass:
         """The masks, positions and other inputs that `ids` need in a stack; arguments as in `encode` and `decode`."""
         n, before = ids.shape[1], 0 if cache is None else cache.length
-        if stack == "decoder":
-            mask, windowed = decoder_masks(n, before, padding, self.config.sliding_window, ids.device)
-        else:
-            mask, windowed = encoder_masks(n, padding, self.config.sliding_window, ids.device)
+        window, causal = self.config.sliding_window, stack == "decoder"
+        mask, windowed = self_attention_masks(n, before, padding, window, causal=causal, device=ids.device)
         memory_mask = None if memory_padding is None else padding_mask(memory_padding)
-        return ForwardPass(
-            mask,
-            windowed,
-            self.rotations(n, before),
-            self.position_bias(stack, n, before),
-            memory,
-            memory_mask,
-            trace,
-            edit,
-            cache,
-        )
+        rotation, position_bias = self.rotations(n, before), self.position_bias(stack, n, before)
+        return ForwardPass(mask, windowed, rotation, position_bias, memory, memory_mask, trace, edit, cache)
 
-    def token_table(self, stack: Literal["encoder", "decoder"] = "encoder") -> nn.Embedding:
+    def token_table(self, stack: StackName = "encoder") -> nn.Embedding:
         """The embeddings of the tokens that a stack reads, [its number of ids, d_model]; one model may have two."""
         return self.embedding if self.source_embedding is None or stack == "decoder" else self.source_embedding
 
-    def positions(self, n: int, stack: Literal["encoder", "decoder"] = "encoder") -> Float[Tensor, "n d_model"] | None:
+    def positions(self, n: int, stack: StackName = "encoder") -> Float[Tensor, "n d_model"] | None:
         """The vectors added at positions 0..n-1; None where nothing is added.  `stack` as in `embed`."""
-        if self.decoder_position_embedding is not None and stack == "decoder":
-            return self.decoder_position_embedding.weight[:n]
-        if self.config.positions == "learned":
-            return self.position_embedding.weight[:n]
+        own = self.decoder_position_embedding if stack == "decoder" else None
+        if (learned := own or self.position_embedding) is not None:
+            return learned.weight[:n]
         return self.position_encoding[:n] if self.config.positions == "sinusoidal" else None
 
     def rotations(self, n: int, first: int = 0) -> Rotation | None:
@@ -269,26 +236,22 @@ class Transformer(nn.Module):
             return None
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
-    def position_bias(
-        self, stack: Literal["encoder", "decoder"], n: int, first: int = 0
-    ) -> Float[Tensor, "1 n_heads n n_k"] | None:
+    def position_bias(self, stack: StackName, n: int, first: int = 0) -> Float[Tensor, "1 n_heads n n_k"] | None:
         """The position bias of queries first..first+n-1 with keys 0..first+n-1, [1, n_heads, n, n_k], the same in all
-        layers.
-
-        None without "alibi", "relative" and relative_bias, and in cross-attention
-        always.
+        layers; None without "alibi", "relative" and relative_bias.
         """
         if self.config.positions == "alibi":
             return alibi_bias(self.alibi_slopes, n, first + n)
         if not self.config.has_relative_bias:
             return None
-        both_sides = stack == "encoder"  # the decoder sees only what is before it
-        module = self.encoder if both_sides else self.decoder
+        module, furthest = self.encoder if stack == "encoder" else self.decoder, self.config.relative_max_distance
         if module is None:
-            raise TraceError(N_("This model has no encoder.") if both_sides else N_("This model has no decoder."))
-        furthest = self.config.relative_max_distance
+            raise TraceError(
+                N_("This model has no encoder.") if stack == "encoder" else N_("This model has no decoder.")
+            )
         assert module.relative_bias is not None
-        return relative_bias(module.relative_bias.weight, n, first + n, furthest, both_sides=both_sides)
+        table, both_sides = module.relative_bias.weight, stack == "encoder"  # the decoder sees only what is before it
+        return relative_bias(table, n, first + n, furthest, both_sides=both_sides)
 
     def materialise_buffers(self) -> None:
         """Computes the buffers that are not saved with the weights, after a model was built without memory (on "meta").
@@ -300,7 +263,26 @@ class Transformer(nn.Module):
             self.register_buffer(name, buffer if weight.is_meta else buffer.to(weight.device), persistent=False)
 
 
+class PredictionTransform(nn.Module):
+    """BERT's masked-language-model head: t = norm(act(x W + b)); the logits are then t W_U + `logit_bias`.
+
+    Source: Devlin et al. 2018, and the weights published with it.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.d_model, config.d_model)
+        self.activation = activation(config)
+        self.norm = norm(config)
+        self.logit_bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d_model"]:
+        out: Tensor = self.norm(self.activation(self.dense(x)))  # [..., d_model]
+        return out
+
+
+@lru_cache(maxsize=256)
 def count_parameters(config: ModelConfig) -> int:
-    """The number of trainable parameters of a model with these options, counted on a model without memory."""
+    """The number of trainable parameters of a model with these options, counted once on a model without memory."""
     with without_memory():
         return sum(parameter.numel() for parameter in Transformer(config).parameters())

@@ -7,8 +7,8 @@
 
 record, recording   here; forget (takes its hooks off a model again)
 the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
-the code's steps    cells (which numbers a head and a query need), op_recorder (keeps them), source_lines, op_steps
-the lens            tail (what runs after the last block), shares (a logit as a sum over blocks), head_writes, head_weights
+the code's steps    cells (which numbers a head and a query need), op_recorder (keeps them), op_steps
+the lens            tail (what runs after the last block), shares (a logit as a sum over blocks), head_weights
 what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
 what is set, tried  edits; checks (of a model), proof (of a row that is drawn)
 """
@@ -21,10 +21,10 @@ import torch
 from torch import nn
 
 from vizformer.errors import TraceError
-from vizformer.recorder.checks import Checked, check, check_lengths, checking, lengths_of
+from vizformer.recorder.checks import Checked, check, check_lengths, lengths_of
 from vizformer.recorder.edits import HeadEdit, StreamEdit
 from vizformer.recorder.hooks import forget as forget
-from vizformer.recorder.op_steps import Again, OpStep
+from vizformer.recorder.op_steps import Again
 from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 from vizformer.recorder.recorder import Recorder
 
@@ -42,15 +42,6 @@ def record(model: nn.Module, *args: Any, **kwargs: Any) -> RecordedTrace:
     return trace
 
 
-def steps(model: nn.Module, *args: Any, site: str, head: int, query: int, **kwargs: Any) -> tuple[OpStep, ...]:
-    """`vf.record(model, *args, **kwargs).steps(site, head, query)`: the author's own code, call by call.
-
-    Raises:
-        TraceError: as `record`, and as `RecordedTrace.steps`.
-    """
-    return record(model, *args, **kwargs).steps(site, head, query)
-
-
 @contextmanager
 def recording(
     model: nn.Module,
@@ -63,21 +54,21 @@ def recording(
     """Records every forward of a model in this thread within the block; other threads are not recorded.
 
     Args:
-        tokens, target_tokens: the labels of the tokens of the first stack of blocks, and of the second.
+        tokens: the labels of the tokens of the first stack of blocks.
+        target_tokens: those of the others.
         batch: how many texts go in at once. Default: read off the first input, [batch, n, ...], or
             [n, batch, ...] where the first side is as long as there are queries and the second is not; or off the stream
             where the first input has no texts.
         edits: the numbers set by hand.
 
     Raises:
-        TraceError: as `record`; at the end, edits that no call matched.
+        TraceError: as `record`; a model that is no `nn.Module`; at the end, edits that no call matched.
     """
     if not isinstance(model, nn.Module):
         raise TraceError("{kind} is no torch.nn.Module: only those are recorded.", kind=type(model).__name__)
-    trace = RecordedTrace(tokens=tuple(map(str, tokens)), target_tokens=tuple(map(str, target_tokens)))
     recorder = Recorder(model, edits, batch)
-    trace.calls, trace.points = recorder.calls, recorder.points
-    trace.model_name, trace.stacks = type(model).__name__, recorder.stacks
+    labels = tuple(map(str, tokens)), tuple(map(str, target_tokens))
+    trace = RecordedTrace.of(recorder, tokens=labels[0], target_tokens=labels[1])
     try:
         with recorder:
             yield trace

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+from jaxtyping import Bool, UInt8
 from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.model.masks import Reason
-from vizformer.model.mixing import Scoring
-from vizformer.model.records import AttentionRecord
+from vizformer.model.records import AttentionRecord, Scoring
 from vizformer.model.trace import Trace
-from vizformer.recorder.reasons import reasons_of
 from vizformer.text.tokenizer import Token
 
 if TYPE_CHECKING:
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def record_of(attention: "RecordedAttention") -> AttentionRecord | None:
-    """The `AttentionRecord` of one attention call; None if the weights of a row are no shares of 1.
+    """The `AttentionRecord` of one attention call; None if the weights of a row are no shares of 1, or if it is not known
+    which values belong to which head.
 
     Where scale, cap and mask were found and proved, the record has them; a map that is no softmax of scaled products is
     given by its logarithm.
@@ -178,7 +178,7 @@ def app_sites(trace: "RecordedTrace") -> "dict[str, RecordedAttention]":
     """The attention calls of one run by the app's names: one per layer, in the order in which they ran.
 
     Raises:
-        TraceError: several runs, none, or more than two stacks that read one another.
+        TraceError: several runs, no attention, or what `stacks_of` raises.
     """
     if trace.n_runs > 1:
         raise TraceError("This trace has {n} runs: choose one by trace.run(number).", n=trace.n_runs)
@@ -251,10 +251,11 @@ def _length(trace: "RecordedTrace", stack: str) -> int:
 def stacks_of(trace: "RecordedTrace") -> dict[str, str]:
     """The app's name of each list of blocks.
 
-    Where nothing attends across, all of them are one stack: a decoder where no query sees a later token, else an encoder.
+    Where a stack attends to another one, these two are encoder and decoder, in the order in which they ran.  Else all are
+    one stack: what `trace.causal` says, or a decoder where no query sees a later token, else an encoder.
 
     Raises:
-        TraceError: more than two stacks that read one another.
+        TraceError: a stack attends to another one, and there are not exactly two.
     """
     calls = trace.attention
     stacks = list(dict.fromkeys(call.stack for call in calls))
@@ -268,3 +269,24 @@ def stacks_of(trace: "RecordedTrace") -> dict[str, str]:
         return dict.fromkeys(stacks, "decoder" if trace.causal else "encoder")
     ahead = any(bool(torch.triu(one, 1).any()) for call in calls if call.n_q == call.n_k for one in call.maps())
     return dict.fromkeys(stacks, "encoder" if ahead else "decoder")
+
+
+def reasons_of(blocked: Bool[Tensor, "h n_q n_k"]) -> UInt8[Tensor, "h n_q n_k"]:
+    """The reasons of a mask's cells, 0 where they are visible.
+
+    A key that no query sees is padding.  Of what is left a mask is causal where it
+    blocks exactly the keys behind each query, the last query standing at the last key.  Any other cell is masked by the
+    model, and no more is said.
+    """
+    return torch.stack([_of_one(one) for one in blocked])
+
+
+def _of_one(blocked: Tensor) -> Tensor:
+    n_q, n_k = blocked.shape
+    hidden = blocked.all(0)
+    ahead = torch.ones_like(blocked).triu(1 + n_k - n_q)
+    reason = torch.where(blocked, int(Reason.OF_THE_MODEL), 0).to(torch.uint8)
+    if torch.equal(blocked & ~hidden, ahead & ~hidden) and bool((ahead & ~hidden).any()):
+        reason[blocked & ahead] = int(Reason.FUTURE)
+    reason[blocked & hidden] = int(Reason.PADDING)
+    return reason

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vizformer.recorder.chain import Node, replay
-from vizformer.recorder.growing_rows import Part
+from vizformer.recorder.chain import Node, Part, replay
 
 
 class Layout:
@@ -92,6 +91,11 @@ class Operand:
         except RuntimeError:
             return at.reshape(shape) if at.numel() == torch.Size(shape).numel() else None
 
+    def rows(self, shape: tuple[int, ...], at: Any = slice(None)) -> Tensor | None:
+        """The rows of the map's batch and heads (of all, or of those that `at` selects); None if they are not known."""
+        where = self.where(shape)
+        return None if where is None else self.flat()[where.reshape(-1)[at]]
+
 
 @dataclass(eq=False)
 class Call:
@@ -99,10 +103,11 @@ class Call:
 
     Attributes:
         site: the name of the module whose code attends.
+        forward: the number of the forward, counted from 0.
         call: how many times the site had attended in this forward before.
         stack, block: the list of repeated blocks that it is in, and the index of its block; "" and -1 if it is in none.
         keys_of: the stack whose tokens are the keys.
-        batch: the number of texts, if it is known.
+        batch: the number of texts.
         kind: "sdpa", "softmax", "exp", "relu" or "sigmoid".
         lead: the shape of the map's batch and heads.
     """
@@ -147,12 +152,12 @@ class Call:
         """
         assert self.q is not None
         assert self.k is not None
-        where = self.k.where(self.lead)
-        assert where is not None
         which = slice(None) if at is None else slice(at, at + 1)
-        q, k = self.q.flat()[which].to(dtype), self.k.flat()[where.reshape(-1)[which]].to(dtype)
+        q, k = self.q.rows(self.lead, which), self.k.rows(self.lead, which)
+        assert q is not None
+        assert k is not None
         scale = self.options.get("scale")
-        scores = (q @ k.mT).mul_(q.shape[-1] ** -0.5 if scale is None else scale)
+        scores = (q.to(dtype) @ k.to(dtype).mT).mul_(q.shape[-1] ** -0.5 if scale is None else scale)
         return scores, self.added(scores.shape[-2:], dtype, which)
 
     def added(self, shape: torch.Size, dtype: torch.dtype, which: slice = slice(None)) -> Tensor | None:

@@ -13,36 +13,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vizformer.recorder.torch_calls import PRODUCTS, VIEWS, product_of
+from vizformer.recorder.torch_calls import PRODUCTS, VIEWS, changed, names, product_of
 
 Index = tuple[np.ndarray, ...]
 
-MOVES = VIEWS | {
-    "hstack", "vstack", "concat", "concatenate", "swapdims", "tile", "flip", "roll", "broadcast_to", "view_as",
-    "reshape_as", "index_select", "gather", "take_along_dim", "narrow", "double", "cpu", "cuda", "alias", "unfold",
-    "broadcast_tensors", "tensor_split", "hsplit", "moveaxis", "dropout", "identity", "cast",
-}  # fmt: skip
+MOVES = VIEWS | names("""
+hstack vstack concat concatenate swapdims tile flip roll broadcast_to view_as reshape_as index_select gather
+take_along_dim narrow double cpu cuda alias unfold broadcast_tensors tensor_split hsplit moveaxis dropout identity cast
+""")
 """Calls that change no number: they only move or copy numbers, or store them in another way."""
 
-_SAME = frozenset(
-    {"clone", "contiguous", "to", "type", "float", "half", "bfloat16", "double", "detach", "data", "requires_grad_",
-     "type_as", "dropout", "cpu", "cuda", "alias"}
-)  # fmt: skip
+_SAME = names("""
+clone contiguous to type float half bfloat16 double detach data requires_grad_ type_as dropout cpu cuda alias
+""")
 
-CELLWISE = frozenset(
-    {"add", "radd", "sub", "rsub", "mul", "rmul", "multiply", "div", "rdiv", "truediv", "rtruediv", "divide", "neg",
-     "negative", "exp", "exp2", "expm1", "log", "log1p", "sqrt", "rsqrt", "pow", "rpow", "square", "tanh", "sigmoid", "relu",
-     "relu6", "gelu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh", "softplus", "elu", "celu", "selu",
-     "leaky_relu", "logsigmoid", "clamp", "clip", "clamp_min", "clamp_max", "abs", "absolute", "sin", "cos", "masked_fill",
-     "where", "maximum", "minimum", "erf", "reciprocal", "lerp", "addcmul", "addcdiv", "nan_to_num", "floor", "round",
-     "sign", "softsign", "threshold"}
-)  # fmt: skip
-SUMMED = frozenset(
-    {"sum", "mean", "amax", "amin", "max", "min", "logsumexp", "norm", "vector_norm", "var", "std", "all", "any"}
-)
+CELLWISE = names("""
+add radd sub rsub mul rmul multiply div rdiv truediv rtruediv divide neg negative exp exp2 expm1 log log1p sqrt rsqrt
+pow rpow square tanh sigmoid relu relu6 gelu silu mish hardswish hardsigmoid hardtanh softplus elu celu selu leaky_relu
+logsigmoid clamp clip clamp_min clamp_max abs absolute sin cos masked_fill where maximum minimum erf reciprocal lerp
+addcmul addcdiv nan_to_num floor round sign softsign threshold
+""")
+SUMMED = names("""
+sum mean amax amin max min logsumexp norm vector_norm var std all any
+""")
 _ALONG = frozenset({"softmax", "log_softmax", "cumsum", "cumprod", "normalize", "sort", "argsort"})
 _NORMS = frozenset({"layer_norm", "rms_norm"})
-_ADDED = {"addmm": 0, "baddbmm": 0, "linear": 2}  # which argument is added to the product
 _MOST = 2**24  # the most cells that are followed one by one
 
 
@@ -184,20 +179,6 @@ def values(arguments: Any) -> Iterable[Value]:
         yield from values([arguments.start, arguments.stop, arguments.step])
 
 
-def with_tensors(arguments: Any, tensor: Callable[[Value], Any]) -> Any:
-    """The arguments with each `Value` replaced by a tensor."""
-    if isinstance(arguments, Value):
-        return tensor(arguments)
-    if isinstance(arguments, list | tuple) and not isinstance(arguments, torch.Size):
-        made = [with_tensors(one, tensor) for one in arguments]
-        return type(arguments)(*made) if hasattr(arguments, "_fields") else type(arguments)(made)
-    if isinstance(arguments, dict):
-        return {name: with_tensors(one, tensor) for name, one in arguments.items()}
-    if isinstance(arguments, slice):
-        return slice(*(with_tensors(one, tensor) for one in (arguments.start, arguments.stop, arguments.step)))
-    return arguments
-
-
 def _dims(name: str, args: Any, kwargs: Mapping[str, Any], n: int) -> set[int] | None:
     """The dimensions that a call works along; None if it works along all of them, or if they are not known."""
     place = 2 if name in ("norm", "vector_norm", "normalize") else 1
@@ -221,7 +202,7 @@ def _factors(name: str, args: Any, kwargs: Any, out: Value, cells: Index) -> lis
         made.append((torch.empty(value.shape, device="meta"), value))
         return made[-1][0]
 
-    filled, named = with_tensors(args, empty), with_tensors(kwargs, empty)
+    filled, named = changed(args, empty, Value), changed(kwargs, empty, Value)
     result = torch.empty(out.shape, device="meta")
     if name == "addmm":
         factors = product_of(
@@ -257,7 +238,7 @@ def _moved(
     if len(floats) == 1 and len(given) == 1:
         source = torch.empty(floats[0].shape, device="meta")
         try:
-            out: Any = func(*with_tensors(args, lambda _: source), **with_tensors(kwargs, lambda _: source))
+            out: Any = func(*changed(args, lambda _: source, Value), **changed(kwargs, lambda _: source, Value))
         except (RuntimeError, TypeError, NotImplementedError):
             out = None
         out = list(out)[pick] if many and out is not None else out
@@ -281,7 +262,7 @@ def _moved(
         return torch.arange(first - n, first).reshape(value.shape)
 
     try:
-        out = func(*with_tensors(args, numbered), **with_tensors(kwargs, numbered))
+        out = func(*changed(args, numbered, Value), **changed(kwargs, numbered, Value))
     except (RuntimeError, TypeError, IndexError):
         return None
     out = list(out)[pick] if many else out

@@ -13,8 +13,64 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vizformer.recorder.growing_rows import Part
-from vizformer.recorder.torch_calls import changed, works_in_place
+from vizformer.recorder.torch_calls import changed, copied, works_in_place
+
+
+# Storage for keys and values. With a cache, a recording stores only the rows that a step added.
+class Rows:
+    """Rows that grow along one dimension: if a tensor begins with the stored rows, only its further rows are copied."""
+
+    def __init__(self, x: Tensor, dim: int) -> None:
+        self.dim, self.n = dim, x.shape[dim]
+        self._room = copied(x)
+
+    def first(self, n: int) -> Tensor:
+        return self._room.narrow(self.dim, 0, n)
+
+    def continues(self, x: Tensor) -> bool:
+        """Whether x begins with exactly these rows."""
+        size = list(self._room.shape)
+        size[self.dim] = x.shape[self.dim]
+        same = list(x.shape) == size and x.dtype == self._room.dtype and x.device == self._room.device
+        return same and x.shape[self.dim] >= self.n and torch.equal(x.narrow(self.dim, 0, self.n), self.first(self.n))
+
+    def extend(self, x: Tensor) -> None:
+        n = x.shape[self.dim]
+        if n == self.n:
+            return
+        if n > self._room.shape[self.dim]:
+            size = list(self._room.shape)
+            size[self.dim] = n + n // 2
+            with torch.inference_mode(False):
+                room = self._room.new_empty(size)
+            room.narrow(self.dim, 0, self.n).copy_(self.first(self.n))
+            self._room = room
+        self._room.narrow(self.dim, self.n, n - self.n).copy_(x.detach().narrow(self.dim, self.n, n - self.n))
+        self.n = n
+
+    @property
+    def nbytes(self) -> int:
+        return self._room.untyped_storage().nbytes()
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The first n of some rows; `added` is the number of those that this run added."""
+
+    rows: Rows
+    n: int
+    added: int
+
+    @classmethod
+    def of(cls, x: Tensor, dim: int, before: "Part | None") -> "Part":
+        if before is not None and before.rows.dim == dim and before.n == before.rows.n and before.rows.continues(x):
+            before.rows.extend(x)
+            return cls(before.rows, x.shape[dim], x.shape[dim] - before.n)
+        return cls(Rows(x, dim), x.shape[dim], x.shape[dim])
+
+    @property
+    def tensor(self) -> Tensor:
+        return self.rows.first(self.n)
 
 
 @dataclass(eq=False)
@@ -61,18 +117,7 @@ class Held:
     tensor: Tensor = field(repr=False)
 
 
-def filled(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The arguments with each `Node`, `Part` and `Held` replaced by a tensor."""
-    if isinstance(value, Node | Part | Held):
-        return change(value)
-    if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
-        made = [filled(one, change) for one in value]
-        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
-    if isinstance(value, dict):
-        return {name: filled(one, change) for name, one in value.items()}
-    if isinstance(value, slice):
-        return slice(*(filled(one, change) for one in (value.start, value.stop, value.step)))
-    return value
+_IN_NODES = (Node, Part, Held)
 
 
 def replay(node: Node, dtype: torch.dtype | None = None, given: Mapping[Node, Tensor] | None = None) -> Tensor:
@@ -94,8 +139,8 @@ def replay(node: Node, dtype: torch.dtype | None = None, given: Mapping[Node, Te
         def fill(x: Any) -> Tensor:
             return found[x] if isinstance(x, Node) else cast(x.tensor)
 
-        args = tuple(wider(value) for value in filled(one.args, fill))
-        kwargs = {name: wider(value) for name, value in filled(one.kwargs, fill).items()}
+        args = tuple(wider(value) for value in changed(one.args, fill, _IN_NODES))
+        kwargs = {name: wider(value) for name, value in changed(one.kwargs, fill, _IN_NODES).items()}
         if dtype is not None and one.name in ("float", "half", "bfloat16", "double", "type_as"):
             out: Any = args[0]
         else:
@@ -162,8 +207,3 @@ def sides_after(name: str, args: Any, before: tuple[Node, ...], out: Tensor) -> 
     if tuple(out.shape[-2:]) == shape[-2:] and {"q", "k"} == set(sides[-2:]):
         return ("batch",) * (out.dim() - 2) + sides[-2:]
     return None
-
-
-def arguments(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The arguments with each tensor replaced as a node stores it."""
-    return changed(value, change)

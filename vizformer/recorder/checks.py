@@ -4,12 +4,13 @@ exact      z, computed again from what was recorded, is the model's z at every s
 whole      with all z set to 0, no token's row changes another's between the first block's input and the last one's end
 tokenwise  with all z set to 0, a row that is changed changes q, k and v in its own row alone
 
-A model may treat longer texts differently: `checking` runs the checks at several lengths, one beyond its longest window.
+A model may treat longer texts differently: `check_lengths` runs them at several lengths, one beyond its longest window.
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,12 +20,14 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.recorder.calls import Call
 from vizformer.recorder.edits import HeadEdit, StreamEdit
-from vizformer.recorder.proof import EXACT
+from vizformer.recorder.form import EXACT
 from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
 
 _SAME = 1e-5
-"""The tolerance for equal rows, as a share of the largest number; in mixtures of experts a changed row affects others."""
+"""The tolerance for equal rows, as a share of the largest number, of at least 1: in a mixture of experts a changed row
+may go to other experts, so that other rows are multiplied together, which changes last digits.
+"""
 
 SHORT, LONGER, MOST = 7, 8, 512
 """Numbers of tokens: of the short text, of the part of the long one beyond the longest window, and the most that are
@@ -49,8 +52,8 @@ class Checked:
         moved: the sites at which q, k or v of a token depend on other tokens; None likewise.
         unmatched: the sites whose q, k or v do not have one row per token, so that this was not checked.
         escaped: the calls that the recorder could not follow, without those proved to mix no tokens.
-        lengths: the numbers of tokens of the texts.
-        window: the longest window that no text exceeded; None if all windows were exceeded.
+        lengths: the numbers of tokens of the texts; none are said by `check`.
+        window: the longest window that is named, if no text was longer; else None, and by `check`.
         outside: the sites in no repeated block, if others are in one: other mixing beside them was not checked.
     """
 
@@ -130,7 +133,9 @@ def check(model: nn.Module, *args: Any, **kwargs: Any) -> Checked:
     Raises:
         TraceError: what `vizformer.recorder.record` raises.
     """
-    return _driven(_Found().tried(model, lambda: model(*args, **kwargs)), None)
+    found = _Found()
+    found.tried(model, lambda: model(*args, **kwargs), lambda part: None)
+    return found.checked()
 
 
 def check_lengths(
@@ -145,28 +150,20 @@ def check_lengths(
     Args:
         run: runs the model on a text of so many tokens; the same text every time.
         lengths: default those of `lengths_of`.
-        heard: called after every run of the model with the share that is done; an error that it raises ends the checks.
+        heard: called between runs of the model with the share that is done; an error that it raises ends the checks.
 
     Raises:
         TraceError: as `check`.
     """
-    return _driven(checking(model, run, lengths), heard)
-
-
-def checking(
-    model: nn.Module, run: Callable[[int], object], lengths: Sequence[int] | None = None
-) -> Generator[float, None, Checked]:
-    """`check_lengths` as a generator: after each run it yields the share that is done, and may be stopped there."""
     lengths = tuple(lengths_of(model) if lengths is None else lengths)
     found = _Found()
     for number, n in enumerate(lengths):
-        steps = found.tried(model, lambda n=n: run(n))  # type: ignore[misc]
-        while True:
-            try:
-                part = next(steps)
-            except StopIteration:
-                break
-            yield (number + part) / len(lengths)
+
+        def done(part: float, number: int = number) -> None:
+            if heard is not None:
+                heard((number + part) / len(lengths))
+
+        found.tried(model, partial(run, n), done)
     longest = max(windows(model), default=0)
     return found.checked(lengths, longest if longest >= max(lengths) else None)
 
@@ -185,19 +182,11 @@ def windows(model: nn.Module) -> tuple[int, ...]:
 
 
 def lengths_of(model: nn.Module, most: int = MOST) -> tuple[int, ...]:
-    """The length of a short text, and of one longer than the longest window, if that has at most `most` tokens."""
+    """The length of a short text, and of a longer one: `LONGER` tokens more than the longest window with which these are at
+    most `most`, and at least three times the short one.
+    """
     reached = [one + LONGER for one in windows(model) if one + LONGER <= most]
     return tuple(dict.fromkeys((min(SHORT, most), min(most, max([3 * SHORT, *reached])))))
-
-
-def _driven(steps: Generator[float, None, Checked], heard: Callable[[float], None] | None) -> Checked:
-    while True:
-        try:
-            part = next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        if heard is not None:
-            heard(part)
 
 
 class _Found:
@@ -209,7 +198,7 @@ class _Found:
         self.mixing: dict[str, None] | None = None
         self.moved: dict[str, None] = {}
         self.unmatched: dict[str, None] = {}
-        self.escaped: dict[object, Message] = {}
+        self.escaped: dict[tuple[str, object], Message] = {}
         self.outside: dict[str, None] = {}
 
     def checked(self, lengths: tuple[int, ...] = (), window: int | None = None) -> Checked:
@@ -224,8 +213,8 @@ class _Found:
         inexact = tuple(self.inexact)
         return Checked(self.errors, inexact, mixing, moved, tuple(escaped), lengths, window, outside, unmatched)
 
-    def tried(self, model: nn.Module, run: Callable[[], object]) -> Generator[float, None, Checked]:
-        """Runs the checks on one text."""
+    def tried(self, model: nn.Module, run: Callable[[], object], heard: Callable[[float], None]) -> None:
+        """Runs the checks on one text; `heard` is called after each run with the share that is done."""
         trace = _run(model, run, (), escaped=self.escaped)
         self.outside |= dict.fromkeys(one.site for one in trace.attention if not one.stack)
         for one in trace.attention:
@@ -239,14 +228,14 @@ class _Found:
             if point.block == -1:
                 stacks.setdefault(point.stack, point.x)
         runs = 2 + 4 * len(stacks)
-        yield 1 / runs
+        heard(1 / runs)
         if not stacks:
-            return self.checked()
+            return
         self.mixing = self.mixing or {}
         silent = HeadEdit(None, z=0.0) if trace.calls else None
         base = _run(model, run, (silent,))
         done = 2
-        yield done / runs
+        heard(done / runs)
         for stack, x in stacks.items():
             dim, n = _tokens_of(trace, stack, x)
             kin = _kin(trace, stack)
@@ -264,8 +253,7 @@ class _Found:
                     self.mixing |= dict.fromkeys(names or [stack])
                 self._moved(base, other, kin, row, n)
                 done += 2
-                yield done / runs
-        return self.checked()
+                heard(done / runs)
 
     def _moved(self, base: RecordedTrace, other: RecordedTrace, kin: frozenset[str], row: int, n: int) -> None:
         for a, b in zip(base.attention, other.attention, strict=True):
@@ -297,20 +285,14 @@ def _run(
     run: Callable[[], object],
     edits: tuple[Any, ...],
     heard: Any = None,
-    escaped: dict[object, Message] | None = None,
+    escaped: dict[tuple[str, object], Message] | None = None,
 ) -> RecordedTrace:
     recorder = Recorder(model, tuple(edit for edit in edits if edit is not None), heard=heard)
     with torch.no_grad(), recorder:
         run()
     if escaped is not None:
         escaped |= recorder.escaped
-    return RecordedTrace(
-        recorder.calls,
-        recorder.points,
-        tuple(recorder.escaped.values()),
-        recorder.stacks,
-        model_name=type(model).__name__,
-    )
+    return RecordedTrace.of(recorder)
 
 
 def _tokens_of(trace: RecordedTrace, stack: str, x: Tensor) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class StreamEdit:
 
     Attributes:
         block: the name of a repeated block ("transformer.h.3"), or of the list of them, for what enters the first.
-        value: a tensor that broadcasts to the stream, or a function of the stream
+        value: a number, a tensor that broadcasts to the stream, or a function of the stream
             [batch, n, d_model] (in the order of dimensions that the model has).
         call: which run of the block in a forward, counted from 0; None: all.
     """

@@ -3,16 +3,24 @@
     weights = softmax(cap(scale * q k^T) + added, -inf where blocked [, sink])
 
 The calls between the product and the softmax are run again with other numbers in the place of q k^T: 0 gives what is added,
-a small number the scale, a huge one the cap.  A form counts only where it gives the map of the model's own calls, to 1e-5.
+a small number the scale, a huge one the cap.  A form counts only where it gives the map of the model's own calls, to 1e-5
+(to 5e-5 in float32, where the map has more than 4 million weights).  What a fused call adds and multiplies by, its arguments
+say.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from vizformer.errors import TraceError
+from vizformer.messages import N_, Message
 from vizformer.recorder.calls import Call
 from vizformer.recorder.chain import Node, in_order, replay
+
+if TYPE_CHECKING:
+    from vizformer.recorder.recorded_trace import RecordedAttention
 
 _BLOCKS = -1e4
 """An added number of at most this much blocks a score."""
@@ -22,13 +30,57 @@ _SAME, _SAME_SINGLE = 1e-5, 5e-5  # the tolerance of weights in float64 and in f
 _FEW = 4_000_000  # the most weights of a call that are compared in float64
 _ROWS = 48  # the number of queries from which scale and cap are found
 
+EXACT = {torch.float64: 1e-6, torch.float32: 1e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2}
+"""The tolerance of a recomputed z, as a share of its largest number, and of a weight."""
+
+
+@dataclass(frozen=True)
+class RowProof:
+    """The proof of one query's row in one head.
+
+    Attributes:
+        weights: the largest difference between the row and softmax(scale q_i k^T + ...) in float64; None if the map is no
+            softmax of scaled products, or if its form was not computed.
+        z: the largest difference between row @ v in float64 and the z that the model had, as a part of the largest number
+            of that z.
+        bound: the tolerance of both in the model's precision.
+    """
+
+    site: str
+    head: int
+    query: int
+    weights: float | None
+    z: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        return self.z <= self.bound and (self.weights is None or self.weights <= self.bound)
+
+    @property
+    def said(self) -> Message:
+        """The result in words."""
+        if self.holds:
+            return N_(
+                "row {query} of head {head} at {site}, computed again, is the model's",
+                query=self.query,
+                head=self.head,
+                site=self.site,
+            )
+        return N_(
+            "row {query} of head {head} at {site}, computed again, is not the model's: the map is not what it computed",
+            query=self.query,
+            head=self.head,
+            site=self.site,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Form:
     """The formula of one attention call, in float64.
 
     Attributes:
-        scale: the factor of q k^T, [batch and heads], or one number for all.
+        scale: the factor of q k^T, [batch and heads].
         cap: the soft cap of the scores; None: there is none.
         added: the bias of the scores, [batch and heads or 1, n_q, n_k], or None.
         blocked: bool, [batch and heads or 1, n_q, n_k], or None.
@@ -71,31 +123,25 @@ def _of(x: Tensor, at: slice) -> Tensor:
 
 def products_of(call: Call, dtype: torch.dtype = torch.float64) -> Tensor | None:
     """q k^T of a call, [batch and heads, n_q, n_k]; None if it is not known which rows belong together."""
-    if call.q is None or call.k is None:
+    q, k = (None if one is None else one.rows(call.lead) for one in (call.q, call.k))
+    if q is None or k is None or q.shape[-1] != k.shape[-1]:
         return None
-    found = [(one.flat().to(dtype), one.where(call.lead)) for one in (call.q, call.k)]
-    if any(at is None for _, at in found):
-        return None
-    q, k = (x[at.reshape(-1)] for x, at in found if at is not None)
-    return q @ k.mT if q.shape[-1] == k.shape[-1] else None
+    return q.to(dtype) @ k.to(dtype).mT
 
 
 def row_of(form: Form, call: Call, at: int, query: int) -> Tensor | None:
     """The weights [n_k] of one query of one of batch and heads; None if it is not known which rows belong together."""
-    if call.q is None or call.k is None:
-        return None
-    found = [(one.flat(), one.where(call.lead)) for one in (call.q, call.k)]
-    if any(where is None for _, where in found):
-        return None
-    q, k = (x[int(where.reshape(-1)[at])].double() for x, where in found if where is not None)
-    if q.shape[-1] != k.shape[-1]:
+    q, k = (None if one is None else one.rows(call.lead, at) for one in (call.q, call.k))
+    if q is None or k is None or q.shape[-1] != k.shape[-1]:
         return None
     rows = slice(query, query + 1)
     added, blocked = (
         None if x is None else x[0 if len(x) == 1 else at][None, rows] for x in (form.added, form.blocked)
     )
     sinks = None if form.sinks is None else form.sinks[at : at + 1]
-    return Form(form.scale[at : at + 1], form.cap, added, blocked, sinks).weights((q[rows] @ k.mT)[None])[0, 0]
+    return Form(form.scale[at : at + 1], form.cap, added, blocked, sinks).weights(
+        (q[rows].double() @ k.double().mT)[None]
+    )[0, 0]
 
 
 def form_of(call: Call) -> Form | None:
@@ -116,8 +162,8 @@ def form_of(call: Call) -> Form | None:
 
 
 def _of_sdpa(call: Call) -> Form | None:
-    """The form of a fused call, which its documentation proves. None if all keys of a row are blocked by a finite
-    number: beside it the scores are lost in the model's precision, so that the weights are equal.
+    """The form of a fused call, as its arguments say it. None if all keys of a row are blocked by a finite number: beside
+    it the scores are lost in the model's precision, so that the weights are equal.
     """
     assert call.q is not None
     shape = torch.Size((call.n_q, call.v.part.n))
@@ -201,3 +247,61 @@ def _split(added: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
 
 def _once(x: Tensor) -> Tensor:
     return x[:1] if torch.equal(x, x[:1].expand_as(x)) else x
+
+
+# The proof of one row of a drawn map: its product with v must be the model's own z.
+def prove_row(attention: "RecordedAttention", head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
+    """Compares a row [n_k] of a head's map with the model: its product with v must be the model's own z.
+
+    If the form of the call is known (`RecordedAttention.forms`), the row is also compared with its softmax.
+
+    Args:
+        query: counted from 0; -1 is the last one.
+        row: the drawn row; default: that of the recorded map.
+
+    Raises:
+        TraceError: no such head or query.
+    """
+    attention.check(head)
+    n_q = attention.n_q
+    if not -n_q <= query < n_q:
+        raise TraceError("There is no query {query}: choose 0 to {last}.", query=query, last=n_q - 1)
+    number, at = attention._where[head]
+    query, step, own = query % n_q, 0, query % n_q
+    while own >= attention.steps[step][0].n_q:
+        own -= attention.steps[step][0].n_q
+        step += 1
+    call = attention.steps[step][number]
+    form = attention.forms[step][number] if "forms" in vars(attention) else None
+    z, v = call.z, call.v.rows(call.lead, at)
+    assert z is not None
+    row = call.maps(at=at)[0, own] if row is None else row[: call.v.part.n]
+    row, model = row.double().cpu(), z[at, own].double().cpu()
+    again = None if form is None else row_of(form, call, at, own)
+    weights = None if again is None else float((again.cpu() - row).abs().max())
+    error, largest = float("inf"), max(1e-3, float(z[at].abs().nan_to_num(0.0, 0.0, 0.0).max()))
+    if v is not None:
+        mixed = row @ v.double().cpu()
+        there = model.isfinite() & mixed.isfinite()
+        error = float((mixed - model)[there].abs().max()) if bool(there.any()) else 0.0
+    return RowProof(attention.site, head, query, weights, error / largest, EXACT.get(z.dtype, 1e-4))
+
+
+def unproved(attention: "RecordedAttention") -> Message | None:
+    """The message about the first head whose last row is not the model's; None if the last rows of all heads are proved.
+
+    Every drawn map is checked by this: the rows are those of the form if the app draws from it
+    (`RecordedAttention.forms`), else those of the calls that ran.
+    """
+    query = attention.n_q - 1
+    whole = [
+        call.maps() if form is None else None
+        for call, form in zip(attention.steps[-1], attention.forms[-1], strict=True)
+    ]
+    for head, (number, at) in enumerate(attention._where):
+        call, form, maps = attention.steps[-1][number], attention.forms[-1][number], whole[number]
+        row = maps[at, -1] if maps is not None else None if form is None else row_of(form, call, at, call.n_q - 1)
+        proof = prove_row(attention, head, query, row)
+        if not proof.holds:
+            return proof.said
+    return None

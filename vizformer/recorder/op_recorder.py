@@ -4,9 +4,14 @@ The first run keeps only names, shapes and which call reads which result: from t
 of each tensor (`cells`).  The second run keeps these numbers alone and recomputes each call from them in float64.
 """
 
+import linecache
+import site
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -15,11 +20,10 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from vizformer.recorder.calls import Call
-from vizformer.recorder.cells import CELLWISE, MOVES, Index, Value, is_sliced, taken, with_tensors
+from vizformer.recorder.cells import CELLWISE, MOVES, Index, Value, is_sliced, taken, values
 from vizformer.recorder.chain import Node
 from vizformer.recorder.edits import HeadEdit, StreamEdit
 from vizformer.recorder.recorder import Recorder
-from vizformer.recorder.source_lines import Source, caller
 from vizformer.recorder.torch_calls import (
     OPENED,
     PRODUCTS,
@@ -27,18 +31,93 @@ from vizformer.recorder.torch_calls import (
     SILENT,
     VIEWS,
     changed,
+    inputs,
     name_of,
+    names,
     tensors,
     works_in_place,
 )
 
+# The line of the author's own code that made a call: file, line number and text, which is read and never run.
+
+LONGEST = 160  # characters of a line that are shown
+_MOST_LINES = 6  # the most lines of one expression
+_TORCH = str(Path(sys.modules["torch"].__file__ or "").parent) if "torch" in sys.modules else ""
+_OWN = str(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place in a program.
+
+    Attributes:
+        file: its path within the folder of packages or of the work, or its bare name.
+        line: counted from 1.
+        text: the words of the line; of an expression over several lines all of these, a space for each break.
+        part: the expression within them that made the call; "" if Python does not know it.
+    """
+
+    file: str
+    line: int
+    text: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def caller(outermost: FrameType | None) -> Source | None:
+    """The innermost line outside torch, einops and this package, within the call of the model; None if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not outermost:
+        if not _is_inside(frame.f_code.co_filename):
+            return _source(frame)
+        frame = frame.f_back
+    return None
+
+
+@cache
+def _is_inside(file: str) -> bool:
+    return file.startswith((_TORCH, _OWN)) or "/einops/" in file.replace("\\", "/")
+
+
+def _source(frame: FrameType) -> Source:
+    file = frame.f_code.co_filename
+    positions = list(frame.f_code.co_positions())
+    at = frame.f_lasti // 2
+    first, last, start, end = positions[at] if at < len(positions) else (None, None, None, None)
+    first, last = first or frame.f_lineno, last or frame.f_lineno
+    lines = [linecache.getline(file, number) for number in range(first, min(last, first + _MOST_LINES - 1) + 1)]
+    part = ""
+    if start is not None and end is not None and last - first < _MOST_LINES and all(lines):
+        cut = [line.encode() for line in lines]  # columns are bytes
+        cut[-1] = cut[-1][:end]
+        cut[0] = cut[0][start:]
+        part = _joined(one.decode(errors="replace") for one in cut)
+    return Source(_shown(file), first, _joined(lines), part)
+
+
+def _joined(lines: object) -> str:
+    text = " ".join(line.strip() for line in lines).strip()  # type: ignore[attr-defined]
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+@cache
+def _shown(file: str) -> str:
+    """A path without the folders above the packages or the working directory, which are private."""
+    path = Path(file)
+    for above in (*site.getsitepackages(), sysconfig.get_paths()["stdlib"], str(Path.cwd())):
+        if path.is_relative_to(above):
+            return path.relative_to(above).as_posix()
+    return path.name
+
+
 PRECISE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 """The tolerance of a recomputed number, as a share of the terms that it is computed from, of at least 1."""
 
-_MADE = frozenset(
-    {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_full",
-     "new_empty", "new_tensor"}
-)  # fmt: skip
+_MADE = names("""
+zeros_like ones_like full_like empty_like rand_like randn_like new_zeros new_ones new_full new_empty new_tensor
+""")
 _KNOWN = 2**20  # numbers of an index that is kept
 _WIDE = 2**26  # numbers of operands that are computed again where a call cannot be cut
 
@@ -185,7 +264,7 @@ class OpRecorder(Recorder):
         name = name_of(func)
         if self._span is None or func in OPENED or name in SILENT:
             return super().__torch_function__(func, types, args, kwargs)
-        given = [x for x in tensors((args, kwargs), 3) if isinstance(x, Tensor)]
+        given = inputs(args, kwargs)
         read = [self._value(x) for x in given]
         span = self._span
         key = (span.number, len(span.ops))
@@ -279,7 +358,10 @@ class OpRecorder(Recorder):
                 error, holds = difference(result, again, terms)
             except (RuntimeError, TypeError, NotImplementedError, ValueError, IndexError) as raised:
                 reason = str(raised).partition("\n")[0][:200] or type(raised).__name__
-        operands = tuple(self._kept(x, index, value.shape) for (x, index), value in zip(kept, _values(op), strict=True))
+        operands = tuple(
+            self._kept(x, index, value.shape)
+            for (x, index), value in zip(kept, values((op.args, op.kwargs)), strict=True)
+        )
         where = caller(self._outermost)
         return Proved(operands, self._kept(result, at, tuple(made.shape)), error, holds, reason, where, op.closes)
 
@@ -290,17 +372,6 @@ class OpRecorder(Recorder):
             return Numbers(shape, at, None)
         self.room -= size
         return Numbers(shape, at, x)
-
-
-def _values(op: Op) -> list[Value]:
-    found: list[Value] = []
-
-    def note(value: Value) -> Value:
-        found.append(value)
-        return value
-
-    with_tensors((op.args, op.kwargs), note)
-    return found
 
 
 def _again(op: Op, args: Any, kwargs: Any, pick: int) -> tuple[Tensor, Tensor]:
@@ -350,6 +421,3 @@ def difference(result: Tensor, again: Tensor, terms: Tensor) -> tuple[float, boo
     apart = torch.where(over, 0.0, apart)
     allowed = limit * terms.nan_to_num(0.0, posinf=0.0).clamp(min=1.0)
     return float(apart.max()), bool((apart <= allowed).all())
-
-
-__all__ = ["Numbers", "Op", "OpRecorder", "Proved", "Source", "Span", "difference"]

@@ -19,8 +19,7 @@ from vizformer.errors import TraceError
 from vizformer.recorder.calls import Call
 from vizformer.recorder.cells import Index, Value, needed, union, values, widened
 from vizformer.recorder.edits import HeadEdit, StreamEdit
-from vizformer.recorder.op_recorder import Numbers, Op, OpRecorder, Proved, Span, difference
-from vizformer.recorder.source_lines import Source
+from vizformer.recorder.op_recorder import Numbers, Op, OpRecorder, Proved, Source, Span, difference
 from vizformer.recorder.torch_calls import PRODUCTS, SDPA
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def attention_ops(
             break
         row -= step[0].n_q
     call, group = step[number], step
-    again = _again(trace)
+    again = again_of(trace)
     first = _run(again, _inside(again.model, call))
     span, closing = _closing(first, call)
     closers = {op.number for op in span.ops if op.closes is not None and any(_same(op.closes, one) for one in group)}
@@ -121,11 +120,7 @@ def attention_ops(
         span, {id(z): (z, cells)}, [closing.number], stop=lambda one: one.stream or _is_z(span, one, closing)
     )
     after, total = _after(span, closers, site, before, batch, row)
-    plan = _planned(span, {**after, **before})
-    second = _run(again, span.name, plan, room)
-    again_at = next((one for one in second.spans if one.number == span.number), None)
-    if again_at is None or len(again_at.ops) != len(span.ops):
-        raise TraceError("{site} runs other calls each time: its steps cannot be shown.", site=site)
+    second = _run_planned(again, span, {**after, **before}, room, site)
     groups = _groups(span, before, closing) | dict.fromkeys(after, "output") | dict.fromkeys(total, "sum")
     order = sorted({*before, *after})
     steps = _steps(again, span, second, order, groups, {**after, **before}, (head, row, at))
@@ -139,7 +134,7 @@ def layer_ops(trace: "RecordedTrace", block: str, query: int, room: int = ROOM) 
     if not points:
         known = ", ".join(dict.fromkeys(one.name for one in trace.points if one.block >= 0)) or "-"
         raise TraceError("This trace has no block {name!r}. It has: {known}.", name=block, known=known)
-    again = _again(trace)
+    again = again_of(trace)
     found = [one for one in _run(again, block).spans if one.forward == points[0].forward]
     if not found or found[-1].end is None or found[-1].end.made_by is None:
         raise TraceError("What {name} hands on is made by no call of its own.", name=block)
@@ -161,10 +156,7 @@ def layer_ops(trace: "RecordedTrace", block: str, query: int, room: int = ROOM) 
     ops = _backward(
         span, {id(end): (end, cells)}, [len(span.ops) - 1], stop=lambda one: one.made_by is None or id(one) in calls
     )
-    second = _run(again, block, _planned(span, ops), room)
-    again_at = next((one for one in second.spans if one.number == span.number), None)
-    if again_at is None or len(again_at.ops) != len(span.ops):
-        raise TraceError("{site} runs other calls each time: its steps cannot be shown.", site=block)
+    second = _run_planned(again, span, ops, room, block)
     groups = {number: _child(again.model, span.ops[number].module, block) for number in ops}
     return _steps(again, span, second, sorted(ops), groups, ops, None)
 
@@ -172,7 +164,7 @@ def layer_ops(trace: "RecordedTrace", block: str, query: int, room: int = ROOM) 
 # the two runs -------------------------------------------------------------------------------------------------
 
 
-def _again(trace: "RecordedTrace") -> Again:
+def again_of(trace: "RecordedTrace") -> Again:
     if trace.again is None:
         raise TraceError(
             "Steps run the model once more, which this trace does not know how to: make it by vf.record(model, ...)."
@@ -185,6 +177,21 @@ def _run(again: Again, inside: str, plan: Any = None, room: int = 0) -> OpRecord
     with torch.no_grad(), recorder:
         again.run()
     return recorder
+
+
+def _run_planned(again: Again, span: Span, wanted: "Wanted", room: int, site: str) -> OpRecorder:
+    """The second run, which keeps the wanted cells."""
+    plan = {}
+    for number, mine in wanted.items():
+        op = span.ops[number]
+        if not op.is_move:
+            pick = min(mine)
+            plan[span.number, number] = _operands(op, mine), pick, mine[pick]
+    second = _run(again, span.name, plan, room)
+    at = next((one for one in second.spans if one.number == span.number), None)
+    if at is None or len(at.ops) != len(span.ops):
+        raise TraceError("{site} runs other calls each time: its steps cannot be shown.", site=site)
+    return second
 
 
 def _inside(model: nn.Module, call: Call) -> str:
@@ -332,16 +339,6 @@ def _after(
     assert cells is not None
     stop = lambda one: id(one) not in from_z or id(one) in z_values  # noqa: E731
     return _backward(span, {id(out): (out, cells)}, [end.number], stop), [one for one in total if one <= end.number]
-
-
-def _planned(span: Span, wanted: Wanted) -> dict[tuple[int, int], tuple[list[tuple[Value, Index]], int, Index]]:
-    plan = {}
-    for number, mine in wanted.items():
-        op = span.ops[number]
-        if not op.is_move:
-            pick = min(mine)
-            plan[span.number, number] = _operands(op, mine), pick, mine[pick]
-    return plan
 
 
 # groups -------------------------------------------------------------------------------------------------------
@@ -496,32 +493,12 @@ def _opened(step: OpStep, proved: Proved, head: int, row: int, at: int, first: i
     """The three products that a fused call stands for: scores, softmax, weighted sum."""
     call = proved.call
     assert call is not None
-    assert call.q is not None
-    assert call.k is not None
-    found = [operand.where(call.lead) for operand in (call.q, call.k, call.v)]
-    q, k, v = (
-        operand.flat()[int(where.reshape(-1)[at])].double()
-        for operand, where in zip((call.q, call.k, call.v), found, strict=True)
-        if where is not None
-    )
-    scale = call.options.get("scale")
-    scores = (q[row] @ k.mT) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    mask, n_k = call.options.get("attn_mask"), k.shape[0]
-    blocked = torch.zeros(n_k, dtype=torch.bool, device=k.device)
-    added = None
-    if call.options.get("is_causal"):
-        blocked = torch.arange(n_k, device=k.device) > row
-    elif mask is not None:
-        mask_row = mask.expand(*call.lead, *mask.shape[-2:])[np.unravel_index(at, call.lead) if call.lead else ...]
-        mask_row = mask_row[min(row, mask_row.shape[0] - 1)].expand(n_k)
-        if mask.dtype == torch.bool:
-            blocked = ~mask_row
-        else:
-            added = mask_row.double()
-    masked = (scores if added is None else scores + added).masked_fill(blocked, -torch.inf)
-    weights = torch.softmax(masked, -1)
-    z = weights @ v
+    scores, added = call.scaled(torch.float64, at)
+    masked, v = (scores if added is None else scores + added)[0, row], call.v.rows(call.lead, at)
+    weights, n_k = torch.softmax(masked, -1), len(masked)
+    assert v is not None
     assert call.z is not None
+    z, v = weights @ v.double(), v.double()
     error, holds = difference(call.z[at, row], z, weights.nan_to_num() @ v.abs())
 
     def numbers(x: Tensor, *shape: int) -> Numbers:

@@ -18,14 +18,19 @@ from vizformer.model.head_weights import HeadWeights
 from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
-from vizformer.recorder.form import Form, form_of, products_of
-from vizformer.recorder.head_weights import WeightsRecorder, weights_of
-from vizformer.recorder.head_writes import Out, WritesRecorder, heard_again, writes_of_heads, writes_of_keys
+from vizformer.recorder.form import EXACT, Form, RowProof, form_of, products_of, prove_row, unproved
+from vizformer.recorder.head_weights import (
+    Out,
+    WeightsRecorder,
+    WritesRecorder,
+    heard_again,
+    weights_of,
+    writes_of_heads,
+    writes_of_keys,
+)
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
-from vizformer.recorder.proof import EXACT, RowProof, prove_row, unproved
-from vizformer.recorder.recorder import Point
-from vizformer.recorder.shares import Frozen, LogitShares
-from vizformer.recorder.tail import Tail
+from vizformer.recorder.recorder import Point, Recorder
+from vizformer.recorder.tail import Frozen, LogitShares, Tail
 from vizformer.recorder.torch_calls import tensors
 
 
@@ -116,12 +121,12 @@ class RecordedAttention:
         for number, at in self._where:
             call = self.steps[step][number]
             operand: Operand | None = getattr(call, name)
-            where = None if operand is None else operand.where(call.lead)
-            if operand is None or where is None:
+            rows = None if operand is None else operand.rows(call.lead, at)
+            if rows is None:
                 raise TraceError(
                     "It is not known which rows are the queries and keys of a head at {site}.", site=self.site
                 )
-            found.append(operand.flat()[int(where.reshape(-1)[at])])
+            found.append(rows)
         return torch.stack(found)
 
     def maps(self) -> Float[Tensor, "n_heads n_q n_k"]:
@@ -148,7 +153,7 @@ class RecordedAttention:
         return torch.cat(rows)
 
     def prove(self, head: int, query: int = -1, row: Tensor | None = None) -> RowProof:
-        """Compares a row of a drawn map with what the model multiplied v by (`vizformer.recorder.proof`).
+        """Compares a row of a drawn map with what the model multiplied v by (`vizformer.recorder.form`).
 
         Args:
             query: counted from 0; -1 is the last one.
@@ -189,7 +194,7 @@ class RecordedAttention:
             form, product = forms[number], products_of(step[number])
             if form is None or product is None:
                 raise TraceError(
-                    "The map at {site} is no softmax of scaled products alone: it has weights, but no scores.",
+                    "The weights at {site} are not the softmax of scaled dot products alone, so there are no scores.",
                     site=self.site,
                 )
             rows.append(form.scores(product[at : at + 1], slice(at, at + 1))[0].to(step[number].z))
@@ -238,10 +243,10 @@ class RecordedAttention:
 
 def _off(call: Call, weights: Tensor) -> float:
     """The difference between weights @ v and z of a call, as a share of the largest number of z."""
-    where = call.v.where(call.lead)
-    if where is None or call.z is None:
+    v = call.v.rows(call.lead)
+    if v is None or call.z is None:
         return float("inf")
-    again = weights.double() @ call.v.flat().double()[where.reshape(-1)]
+    again = weights.double() @ v.double()
     z = call.z.double()
     there = z.isfinite() & again.isfinite()
     if not bool(there.any()):
@@ -262,8 +267,8 @@ class RecordedTrace:
     """The trace that `vf.record` returns, and that the runs within `vf.recording` fill.
 
     Attributes:
-        escaped: the names of calls that the recorder cannot follow: if there are any, attention may be missing.
-        tokens, target_tokens: the labels of the first stack's tokens, and of the second's.
+        escaped: what the recorder could not follow, in words: if there is any, attention may be missing.
+        tokens, target_tokens: the labels of the first stack's tokens, and of the others'.
         item: the index of the text that is shown.
         output: the output of the last forward.
         model_name: the class of the model.
@@ -284,6 +289,20 @@ class RecordedTrace:
     again: Again | None = None
     causal: bool | None = None
     tail: Tail | None = None
+
+    @classmethod
+    def of(cls, recorder: Recorder, **more: Any) -> "RecordedTrace":
+        """What a recorder has now; after its last run, all of it."""
+        return cls(
+            recorder.calls,
+            recorder.points,
+            tuple(recorder.escaped.values()),
+            recorder.stacks,
+            output=recorder.output,
+            model_name=type(recorder.model).__name__,
+            tail=recorder.tail,
+            **more,
+        )
 
     def __repr__(self) -> str:
         text = f"<RecordedTrace of {self.model_name}: {len(self.sites)} sites, {self.n_runs} runs"
@@ -336,6 +355,9 @@ class RecordedTrace:
                 latest |= {(stack, site, number): side for site, number, side in own}
         return chains
 
+    def _run_of(self, side: tuple[Call, ...]) -> int:
+        return next(at for at, own in enumerate(self._chains[side[0].stack]) if side[0].forward in own)
+
     @property
     def n_runs(self) -> int:
         """The number of runs; the steps of a generation with a cache count as one."""
@@ -355,9 +377,7 @@ class RecordedTrace:
         found: dict[tuple[int, int], list[tuple[Call, ...]]] = {}
         for name, number, side in self._entries:
             if name == site:
-                chains = self._chains[side[0].stack]
-                chain = next(at for at, forwards in enumerate(chains) if side[0].forward in forwards)
-                found.setdefault((chain, number), []).append(side)
+                found.setdefault((self._run_of(side), number), []).append(side)
         if not found:
             raise TraceError(
                 "This trace has no attention site {site!r}. It has: {known}.",
@@ -404,9 +424,7 @@ class RecordedTrace:
         """All attention calls, in the order in which they ran."""
         found: dict[tuple[str, int, int], list[tuple[Call, ...]]] = {}
         for site, number, side in self._entries:
-            chains = self._chains[side[0].stack]
-            chain = next(at for at, forwards in enumerate(chains) if side[0].forward in forwards)
-            found.setdefault((site, number, chain), []).append(side)
+            found.setdefault((site, number, self._run_of(side)), []).append(side)
         return tuple(self._attention(site, steps) for (site, _, _), steps in found.items())
 
     @cached_property
@@ -437,13 +455,13 @@ class RecordedTrace:
             raise TraceError("{name} was met in several runs: choose one by trace.run(number).", name=name)
         return torch.cat([self.rows(point) for point in found])
 
-    def rows(self, point: Point) -> Float[Tensor, "n d_model"]:
-        """The stream at one point, one row for each token.
+    def rows(self, point: Point, x: Tensor | None = None) -> Float[Tensor, "n d_model"]:
+        """The stream at one point, or x in its shape, one row for each token.
 
         Raises:
             TraceError: the stream does not have one row per token.
         """
-        return self._rows(point.x, self._batch_of(point), self._n_of(point), point.name)
+        return self._rows(point.x if x is None else x, self._batch_of(point), self._n_of(point), point.name)
 
     def _batch_of(self, point: Point) -> int:
         return next((call.batch for call in reversed(self.calls) if call.forward == point.forward), 1)
@@ -504,7 +522,7 @@ class RecordedTrace:
     def head_shares(
         self, position: int, token: int, against: int | Literal["mean"] | None = None
     ) -> dict[str, tuple[float, ...] | None]:
-        """For each site the share of each head in `logit_shares`; the model runs again.
+        """For each site of the last block's list the share of each head in `logit_shares`; the model runs again.
 
         None for a site whose heads do not sum to the attention's output, or in a block that does more with
         the stream than to add to it (a norm behind the sum).
@@ -577,7 +595,7 @@ class RecordedTrace:
 
         assert self.tail is not None
         x = point.x.clone()
-        self._rows(x, self._batch_of(point), self._n_of(point), point.name)[here] = own[position]
+        self.rows(point, x)[here] = own[position]
         x.requires_grad_()
         with torch.enable_grad():
             made = self.tail.run_again(x, answer, Frozen(x))
@@ -587,7 +605,7 @@ class RecordedTrace:
                 )
             value = asked(self._like_item(made, recorded))
             (gradient,) = torch.autograd.grad(value, x)
-        gradient = self._rows(gradient, self._batch_of(point), self._n_of(point), point.name).double()
+        gradient = self.rows(point, gradient).double()
         beside = gradient.clone()
         beside[here] = 0
         if bool(beside.any()):
@@ -626,7 +644,7 @@ class RecordedTrace:
     def _through(self, rows: Tensor, point: Point, answer: int) -> Any:
         assert self.tail is not None
         x = point.x.clone()
-        self._rows(x, self._batch_of(point), self._n_of(point), point.name).copy_(rows)
+        self.rows(point, x).copy_(rows)
         return self.tail.replay(x, answer)
 
     def _of_item(self, out: Tensor, like: Tensor) -> Tensor:
@@ -670,7 +688,10 @@ class RecordedTrace:
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"] | None:
-        """The output of the last forward called "logits"; None if it has no such name, as a bare tensor."""
+        """What the last forward handed back by the name "logits"; None if it named nothing so, as a bare tensor.
+
+        Of a tensor [batch, n, vocab_size] the rows of the text that is shown.
+        """
         found = self._named_logits()
         if found is None:
             return None
@@ -685,7 +706,8 @@ class RecordedTrace:
         """The run as a `vf.Trace` by the app's names: "encoder.0.self", "decoder.2.cross", ...
 
         Raises:
-            TraceError: several runs, numbers that are no shares of 1, layers of other tokens.
+            TraceError: several runs, no attention, a stack that attends to another where there are not two, weights that are
+                no shares of 1, a row that is not the model's, layers of other tokens.
         """
         return app_trace(self)
 

@@ -18,9 +18,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.recorder.calls import Call, Layout, Operand
-from vizformer.recorder.chain import Held, Node, Product, in_order, products, sides_after
+from vizformer.recorder.chain import Held, Node, Part, Product, in_order, products, sides_after
 from vizformer.recorder.edits import HeadEdit, StreamEdit, applied
-from vizformer.recorder.growing_rows import Part
 from vizformer.recorder.hooks import here, listen
 from vizformer.recorder.hooks import recording as recorders
 from vizformer.recorder.tail import Tail
@@ -33,6 +32,7 @@ from vizformer.recorder.torch_calls import (
     changed,
     copied,
     ends,
+    inputs,
     name_of,
     product_of,
     tensors,
@@ -41,6 +41,10 @@ from vizformer.recorder.torch_calls import (
 
 WEIGHT = "weight"  # the tag of a parameter or a view of one; other tensors have a Node or the bits of their stacks
 _ATTENTION = ("softmax", "exp", "relu", "sigmoid")
+_OF_NO_TENSORS = vars(nn.Module()).keys() - {"_parameters", "_buffers"}
+_ROOMS = frozenset(
+    {"new_empty", "new_zeros", "new_ones", "new_full", "empty_like", "zeros_like", "ones_like", "full_like"}
+)
 _FLEX = ("flex_attention", "flex_attention_hop")
 
 
@@ -59,6 +63,7 @@ class Point:
 class _Open:
     module: nn.Module
     name: str
+    inside: bool  # whether it is a repeated block, or runs in one
 
 
 def blocks_of(model: nn.Module) -> dict[nn.Module, tuple[str, int]]:
@@ -108,7 +113,7 @@ class Recorder(TorchFunctionMode):
         self.calls: list[Call] = []
         self.points: list[Point] = []
         self.forward, self.output = -1, None
-        self.escaped: dict[object, Message] = {}
+        self.escaped: dict[tuple[str, object], Message] = {}
         self._names: dict[nn.Module, str] = {}
         for name, module in model.named_modules():
             self._names.setdefault(module, name)
@@ -128,6 +133,9 @@ class Recorder(TorchFunctionMode):
         self._lengths: set[int] = set()  # possible numbers of tokens, from the inputs
         self._batch: int | None = None
         self._writes: dict[int, int] = {}  # storage -> number of in-place calls on it
+        self._written: Any = (
+            WeakIdKeyDictionary()
+        )  # buffer, or tensor made for numbers to come -> its version after the last call
         self._versions: Any = WeakIdKeyDictionary()  # tensor with a Node -> its version when it was made
         self._between: dict[str, tuple[ref[Tensor], ref[Tensor] | None]] = {}
         self._softmaxes: dict[Node, str] = {}  # the softmaxes over tokens
@@ -157,8 +165,8 @@ class Recorder(TorchFunctionMode):
                         site=name or "-",
                     )
             listen(modules)
-            held = tensors([[vars(m), m._parameters, m._buffers] for m in self._names], 8)
-            self._own = {id(x) for x in held}
+            held = {id(one): one for m in self._names for name, one in vars(m).items() if name not in _OF_NO_TENSORS}
+            self._own = {id(x) for x in tensors(list(held.values()), 7)}  # (a config is shared by all modules)
             here.recorder = self
             recorders.add(self)
         super().__enter__()  # type: ignore[no-untyped-call]
@@ -180,17 +188,9 @@ class Recorder(TorchFunctionMode):
                     ("softmax", site),
                     N_("a softmax at {site} was followed by no product with values that is known", site=site or "-"),
                 )
-        self._tags.clear()
-        self._z.clear()
-        self._sums.clear()
-        self._with_z.clear()
-        self._queries.clear()
-        self._rooms.clear()
-        self._copies.clear()
-        self._versions.clear()
-        self._between.clear()
-        self._softmaxes.clear()
-        self._open.clear()
+        of_tensors = self._tags, self._z, self._sums, self._with_z, self._queries, self._rooms, self._versions
+        for one in (*of_tensors, self._copies, self._written, self._between, self._softmaxes, self._open):
+            one.clear()
         missed = [one for at, one in enumerate(self.edits) if at not in self.met]
         if missed and not broken and self.forward >= 0:
             names = ", ".join(str(one.site if isinstance(one, HeadEdit) else one.block) for one in missed)
@@ -201,7 +201,7 @@ class Recorder(TorchFunctionMode):
                 blocks=", ".join(dict.fromkeys(point.name for point in self.points)) or "-",
             )
 
-    def escape(self, what: object, said: Message) -> None:
+    def escape(self, what: tuple[str, object], said: Message) -> None:
         self.escaped.setdefault(what, said)
 
     # modules --------------------------------------------------------------------------------------------------
@@ -209,10 +209,14 @@ class Recorder(TorchFunctionMode):
     def entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         if module not in self._names or _in_backward():
             return None
-        given = list(tensors((args, kwargs)))
+        given = list(tensors((args, kwargs))) if not self._open or module in self._blocks else []
         if not self._open:
             self.forward += 1
             self.tail.clear()
+            self._written.clear()
+            for x in (x for one in self._names for x in one._buffers.values()):
+                if x is not None and _is_room(x):
+                    self._written[x] = x._version
             self._batch = self.batch
             first = next((x for x in given if x.dim()), None)
             self._shape = ((), False) if first is None else (tuple(first.shape), first.is_floating_point())
@@ -221,7 +225,8 @@ class Recorder(TorchFunctionMode):
             for x in given:
                 if x not in self._tags:
                     self._tags[x] = 0
-        self._open.append(_Open(module, self._names[module]))
+        inside = module in self._blocks or bool(self._open and self._open[-1].inside)
+        self._open.append(_Open(module, self._names[module], inside))
         if module in self._blocks:
             stack, number = self._blocks[module]
             streams = [x for x in given if x.is_floating_point() and x.dim() > 1]
@@ -304,6 +309,9 @@ class Recorder(TorchFunctionMode):
         """Forgets a list of modules that all have the same input: these are parallel heads, not consecutive blocks."""
         del self._bits[stack]
         self._blocks = {module: at for module, at in self._blocks.items() if at[0] != stack}
+        inside = False
+        for one in self._open:
+            one.inside = inside = inside or one.module in self._blocks
         self.points[:] = [one for one in self.points if one.stack != stack]
         for call in self.calls:
             call.stack, call.block = ("", -1) if call.stack == stack else (call.stack, call.block)
@@ -333,19 +341,21 @@ class Recorder(TorchFunctionMode):
             if not self._open and name not in SILENT:
                 for x in tensors(out, 2):
                     if x not in self._tags:
-                        self._tags[x] = max((self._source(y) for y in tensors((args, kwargs), 3)), default=0)
+                        self._tags[x] = max(map(self._source, inputs(args, kwargs)), default=0)
             return out
         if name in _FLEX:
             self.escape((name, self._site), N_("flex attention at {site} is not seen", site=self._site or "-"))
-        ins = [x for x in tensors((args, kwargs), 3) if isinstance(x, Tensor)]
-        tags = [self._tag(x, name) for x in ins]
-        nodes = tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, Node)))
-        source = 0
-        for tag in tags:
-            source |= tag.source if isinstance(tag, Node) else tag if isinstance(tag, int) else 0
-        for x, tag in zip(ins, tags, strict=True):
-            if isinstance(tag, Node) and self._version(x) != self._versions.get(x):
-                tag.stale = True
+        ins, tags, source = inputs(args, kwargs), [], 0
+        followed: dict[Node, None] = {}
+        for x in ins:
+            tag = self._tag(x, name)
+            tags.append(tag)
+            if isinstance(tag, Node):
+                followed[tag], source = None, source | tag.source
+                tag.stale = tag.stale or self._version(x) != self._versions.get(x)
+            elif tag is not WEIGHT:
+                source |= tag
+        nodes, rooms = tuple(followed), self._read(ins) if self._written else []
         if name in ("dropout", "dropout1d", "dropout2d", "feature_dropout", "alpha_dropout") and nodes:
             self._refuse_dropout(args, kwargs)
         if func is SDPA:
@@ -353,15 +363,17 @@ class Recorder(TorchFunctionMode):
         node: Node | None = None
         if name in PRODUCTS or (name == "linear" and len(tags) > 1 and WEIGHT not in tags[:2]):
             out, closed, node = self._product(func, name, args, kwargs, source)
-            if closed:
-                return out
         else:
-            out = func(*args, **kwargs)
+            out, closed = func(*args, **kwargs), False
+        for room in rooms:
+            self._written[room] = room._version
+        if closed:
+            return out
         made = args[0] if name == "setitem" else out
         if works_in_place(func) or "out" in kwargs:
             at = _storage(next(tensors(made), None))
             self._writes[at] = self._writes.get(at, 0) + 1
-        if not any(one.module in self._blocks for one in self._open):
+        if not self._open[-1].inside:
             self.tail.note(func, name, ins, args, kwargs, made)
         if node is not None:
             self._tag_node(made, node)
@@ -371,16 +383,41 @@ class Recorder(TorchFunctionMode):
             self._follow(func, name, args, kwargs, made, nodes, source)
         else:
             weight = bool(tags) and name in VIEWS and all(tag is WEIGHT for tag in tags)
-            for x in tensors(made, 3):
+            for x in (made,) if isinstance(made, Tensor) else tensors(made, 3):
                 self._tags[x] = WEIGHT if weight else source
+                if (not ins or name in _ROOMS) and _is_room(x):
+                    self._written[x] = x._version
         of_exp = name == "sum" and any(one.normal == "exp" for one in nodes)
         if of_exp or (name == "logsumexp" and nodes) or (self._sums and any(x in self._sums for x in ins)):
             self._follow_sums(ins, made)
         if name == "setitem" and isinstance(args[2], Tensor) and args[2] in self._z:
             self._place(args[0], args[1], args[2])
-        if any(x in self._z for x in ins):
+        if self._z and any(x in self._z for x in ins):
             self._follow_z(name, ins, made)
         return out
+
+    def _read(self, ins: list[Tensor]) -> list[Tensor]:
+        """The buffers and the tensors made for numbers to come among inputs and what they are views of; names those that
+        something else than the calls that are seen has written to.
+        """
+        found = []
+        for x in ins:
+            room = x if x.is_inference() or x._base is None else x._base
+            if (version := self._written.get(room)) is None:
+                continue
+            found.append(room)
+            site = self._site
+            told = any(what == "thread" and str(name).startswith(site) for what, name in self.escaped)
+            if room._version != version and not told:
+                self.escape(
+                    ("written", site),
+                    N_(
+                        "{site} reads numbers that no call of this thread wrote: what another thread or a kernel writes "
+                        "is not seen",
+                        site=site or "-",
+                    ),
+                )
+        return found
 
     def _tag(self, x: Tensor, name: str) -> Any:
         tag = self._tags.get(x)
@@ -504,7 +541,7 @@ class Recorder(TorchFunctionMode):
     def _place(self, room: Tensor, index: Any, z: Tensor) -> None:
         """Follows z that is written into a tensor for the z of all queries; the last piece completes it."""
         index = index if isinstance(index, tuple) else (index,)
-        cut = [at for at, one in enumerate(index) if one != slice(None)]
+        cut = [at for at, one in enumerate(index) if not isinstance(one, slice) or one != slice(None)]
         if len(cut) != 1 or not isinstance(one := index[cut[0]], slice) or self._queries.get(z) != cut[0]:
             return
         placed = self._rooms.setdefault(room, [])
@@ -659,9 +696,9 @@ class Recorder(TorchFunctionMode):
 
     @staticmethod
     def _times_v(p: Tensor, call: Call, dtype: torch.dtype) -> Tensor:
-        at = call.v.where(call.lead)
-        assert at is not None
-        return p.to(dtype) @ call.v.flat().to(dtype)[at.reshape(-1)]
+        v = call.v.rows(call.lead)
+        assert v is not None
+        return p.to(dtype) @ v.to(dtype)
 
     @staticmethod
     def _set(edits: Sequence[HeadEdit], call: Call, z: Tensor, again: Callable[[Tensor], Tensor]) -> Tensor:
@@ -868,6 +905,11 @@ def _leads(one: Node, node: Node) -> bool:
             seen.add(found)
             todo += found.before
     return False
+
+
+def _is_room(x: Tensor) -> bool:
+    """Whether rows may be written to x, and each write raises its version."""
+    return x.dim() > 1 and x.is_floating_point() and not x.is_inference()
 
 
 def _storage(x: Tensor | None) -> int:

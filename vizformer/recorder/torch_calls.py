@@ -2,53 +2,29 @@
 
 import types
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+
+def names(said: str) -> frozenset[str]:
+    return frozenset(said.split())
+
+
 PRODUCTS = frozenset({"matmul", "rmatmul", "bmm", "mm", "einsum", "baddbmm"})
 SDPA = F.scaled_dot_product_attention
 
-REDUCERS = frozenset(
-    {
-        "sum",
-        "mean",
-        "max",
-        "amax",
-        "min",
-        "amin",
-        "argmax",
-        "argmin",
-        "logsumexp",
-        "norm",
-        "std",
-        "var",
-        "topk",
-        "sort",
-        "linear",
-        "rms_norm",
-        "group_norm",
-        "batch_norm",
-        "embedding",
-        "cross_entropy",
-        "any",
-        "all",
-        "isinf",
-        "isnan",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty_like",
-        "new_zeros",
-        "new_ones",
-        "new_full",
-        "rand_like",
-        "multinomial",
-    }
-)
-"""Calls that reduce a dimension; their results no longer lead from a product to a map."""
+REDUCERS = names("""
+sum mean max amax min amin argmax argmin logsumexp norm std var topk sort linear rms_norm group_norm batch_norm
+embedding cross_entropy any all isinf isnan zeros_like ones_like full_like empty_like new_zeros new_ones new_full
+rand_like multinomial
+""")
+"""Calls whose results no longer lead from a product to a map: they reduce a dimension, multiply by weights, compare, or
+make a tensor anew.
+"""
 
 
 def ends(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -60,91 +36,18 @@ def ends(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     return name in REDUCERS
 
 
-VIEWS = frozenset(
-    {
-        "t",
-        "T",
-        "mT",
-        "transpose",
-        "permute",
-        "swapaxes",
-        "view",
-        "reshape",
-        "expand",
-        "expand_as",
-        "unsqueeze",
-        "squeeze",
-        "flatten",
-        "unflatten",
-        "getitem",
-        "to",
-        "type",
-        "float",
-        "half",
-        "bfloat16",
-        "contiguous",
-        "clone",
-        "data",
-        "detach",
-        "chunk",
-        "split",
-        "unbind",
-        "repeat_interleave",
-        "type_as",
-        "repeat",
-        "narrow",
-        "select",
-        "movedim",
-        "H",
-        "stack",
-        "cat",
-        "requires_grad_",
-    }
-)
+VIEWS = names("""
+t T mT transpose permute swapaxes view reshape expand expand_as unsqueeze squeeze flatten unflatten getitem to type
+float half bfloat16 contiguous clone data detach chunk split unbind repeat_interleave type_as repeat narrow select
+movedim H stack cat requires_grad_
+""")
 """Calls whose result counts as a weight if their input is one."""
 
-SILENT = frozenset(
-    {
-        "shape",
-        "dtype",
-        "device",
-        "size",
-        "dim",
-        "ndim",
-        "is_floating_point",
-        "numel",
-        "stride",
-        "is_contiguous",
-        "layout",
-        "requires_grad",
-        "grad",
-        "is_cuda",
-        "is_complex",
-        "len",
-        "item",
-        "data_ptr",
-        "storage_offset",
-        "is_sparse",
-        "is_nested",
-        "grad_fn",
-        "tolist",
-        "repr",
-        "is_leaf",
-        "bool",
-        "hash",
-        "is_quantized",
-        "is_meta",
-        "get_device",
-        "element_size",
-        "names",
-        "format",
-        "int",
-        "is_cpu",
-        "is_mkldnn",
-        "is_inference",
-        "index",
-    }
-)
+SILENT = names("""
+shape dtype device size dim ndim is_floating_point numel stride is_contiguous layout requires_grad grad is_cuda
+is_complex len item data_ptr storage_offset is_sparse is_nested grad_fn tolist repr is_leaf bool hash is_quantized
+is_meta get_device element_size names format int is_cpu is_mkldnn is_inference index
+""")
 """Calls that ask about a tensor and make none."""
 
 
@@ -166,6 +69,7 @@ OPENED: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
+@lru_cache(4096)
 def name_of(func: Callable[..., Any]) -> str:
     """ "matmul" of torch.matmul and Tensor.__matmul__, "shape" of the getter of Tensor.shape, "add" of Tensor.__iadd__."""
     name = getattr(func, "__name__", str(func))
@@ -180,17 +84,17 @@ def works_in_place(func: Callable[..., Any]) -> bool:
     return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
 
 
-def changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The arguments with each tensor replaced by `change` of it."""
-    if isinstance(value, Tensor):
+def changed(value: Any, change: Callable[[Any], Any], kinds: Any = Tensor) -> Any:
+    """The arguments with each tensor, or each object of `kinds`, replaced by `change` of it."""
+    if isinstance(value, kinds):
         return change(value)
     if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
-        made = [changed(one, change) for one in value]
+        made = [changed(one, change, kinds) for one in value]
         return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
     if isinstance(value, dict):
-        return {name: changed(one, change) for name, one in value.items()}
+        return {name: changed(one, change, kinds) for name, one in value.items()}
     if isinstance(value, slice):
-        return slice(*(changed(one, change) for one in (value.start, value.stop, value.step)))
+        return slice(*(changed(one, change, kinds) for one in (value.start, value.stop, value.step)))
     return value
 
 
@@ -216,12 +120,26 @@ def tensors(value: Any, depth: int = 5) -> Iterator[Tensor]:
         yield from tensors(vars(value), depth - 1)
 
 
+_PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size, type(...)})
+
+
+def inputs(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors in the arguments of a call, also those in lists; the fast way for what runs at every call."""
+    found: list[Tensor] = []
+    for x in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(x, Tensor):
+            found.append(x)
+        elif type(x) not in _PLAIN:
+            found += tensors(x, 1)
+    return found
+
+
 Factors = tuple[Tensor, Tensor, str, str, str]
 
 
 def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Tensor) -> Factors | None:
-    """(a, b, labels of a, of b, of the result) of a product of two tensors, with one letter per dimension; None for
-    other calls.
+    """(a, b, labels of a, of b, of the result) of one of PRODUCTS or of `linear`, with one letter per dimension; None if its
+    factors are not two tensors of two dimensions or more.
     """
     if name == "einsum":
         return _einsum(args)

@@ -21,7 +21,7 @@ def check(content: object, rows: int | None = None) -> None:
         BoundsError: something in it is too large, too many, or of a kind that is not known.
     """
     if not isinstance(content, dict):
-        raise BoundsError("it is no object with fields")
+        raise BoundsError("it is not a JSON object")
     found = [content.get(name) for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder")]
     if sum(1 for part in found for __ in parts(part)) > MOST_PARTS:
         raise BoundsError("it has more than {most} parts", most=MOST_PARTS)
@@ -72,7 +72,7 @@ def _check_id(id: object, rows: int | None) -> None:
         raise BoundsError("a token has the id {id}; they go up to {most} at most", id=said, most=f"{MOST_IDS - 1:,}")
     if rows is not None and id >= rows:
         raise BoundsError(
-            "it has token ids up to {id}, the weights {rows} rows: they belong to different models",
+            "its token ids go up to {id}, but the weights have {rows} rows: they belong to different models",
             id=f"{id:,}",
             rows=f"{rows:,}",
         )
@@ -97,7 +97,7 @@ def _check_model(model: object, rows: int | None) -> None:
         if vocabulary:
             ids = vocabulary.values()
             if any(type(id) is not int for id in ids) or min(ids) < 0:
-                raise BoundsError("a token has an id that is none")
+                raise BoundsError("a token has an invalid id")
             _check_id(max(ids), rows)
         longest = max(map(len, vocabulary), default=0)
     else:
@@ -128,4 +128,4 @@ def _check_model(model: object, rows: int | None) -> None:
     if (longest_word := model.get("max_input_chars_per_word", 100)) and (
         type(longest_word) is not int or not 0 < longest_word <= 512
     ):
-        raise BoundsError("words of more than 512 characters are looked up (max_input_chars_per_word)")
+        raise BoundsError("it looks up words of more than 512 characters (max_input_chars_per_word)")

@@ -10,12 +10,12 @@ Source: the parts of github.com/huggingface/tokenizers, by the names that its fi
 import base64
 import binascii
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from vizformer.errors import TokenizerError
-from vizformer.text.patterns import PatternError, cost
 
 MOST_PARTS, _DEEPEST = 48, 6
 LONGEST_TEXT = 64  # characters that a part may insert at once
@@ -24,6 +24,36 @@ _CHARSMAP = 2**21  # bytes; SentencePiece's own has 240,000
 MOST_CHARACTERS = 2**19  # the most characters that a text may become
 _QUADRATIC = 8  # counts as growth by this factor: each of at most 2**16 characters may start a pass over the rest
 _UNICODE = 3  # beyond what NFKD makes of a text: lower case, spaces around Chinese characters
+
+Cost = Literal["linear", "quadratic"]
+
+LONGEST = 2000  # characters of a pattern
+
+_ESCAPE = r"\\(?:[pP]\{\^?\w+\}|[sSdDwWhHnrtfv]|u[0-9A-Fa-f]{4}|x\{[0-9A-Fa-f]+\}|[^A-Za-z0-9])"
+_INNER = r"\[(?!:|\^\])(?:\\.|[^\[\]\\])+\]"  # a class in a class; [:names:] have rules of their own
+_CLASS = rf"\[(?!\^\])(?:\\.|[^\[\]\\]|{_INNER})+\]"
+_ONE = rf"(?:{_ESCAPE}|{_CLASS}|[^\\\[\](){{}}*+?|^$])"  # matches one character
+_WORDS = rf"\((?:\?i?:)?{_ONE}{{1,8}}(?:\|{_ONE}{{1,8}}){{0,15}}\)"
+_FEW = rf"(?:{_ONE}\?\+?)?{_ONE}{{0,64}}(?:{_WORDS})?"
+_RUN = rf"{_ONE}(?:[*+]\+?|\{{(?:\d{{1,2}}(?:,\d{{0,4}})?|,\d{{1,4}})\}})"
+_LINEAR = re.compile(rf"\^?{_FEW}\$?|{_FEW}{_RUN}(?:{_ONE}[*?]\+?){{0,4}}(?:{_WORDS}\?)?", re.DOTALL)
+_AT_MOST_QUADRATIC = re.compile(rf"\^?{_FEW}{_RUN}{_ONE}{{0,64}}\$?", re.DOTALL)
+_ALTERNATIVE = re.compile(rf"((?:{_CLASS}|\\.|\((?:{_CLASS}|\\.|[^()\[\\])*\)|[^|\[\\(])+)(?:\||\Z)", re.DOTALL)
+
+_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_PUBLISHED = frozenset(  # of GPT-2, GPT-4, GPT-4o, Kimi: runs that a later alternative of the same pattern takes whole
+    {r"\s+(?!\S)", r"\s*[\r\n]+", r"\s*[\r\n]", r"(\s+)"}
+    | {
+        rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}{but}]{first}[{_LOWER}{but}]{then}{end}"
+        for but in ("", r"&&[^\p{Han}]")
+        for first, then in ("*+", "+*")
+        for end in ("", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?")
+    }
+)
+
+
+class PatternError(TokenizerError):
+    """A pattern of a tokenizer that may backtrack for too long."""
 
 
 class BoundsError(TokenizerError):
@@ -156,7 +186,7 @@ def _pattern(part: Mapping[str, Any]) -> dict[str, str]:
         ((kind, text),) = pattern.items()
         if kind in ("String", "Regex") and isinstance(text, str) and text and (kind == "Regex" or len(text) <= 1024):
             return {kind: text}
-    raise BoundsError("{part} has a pattern that is none", part=called(part))
+    raise BoundsError("{part} has an invalid pattern", part=called(part))
 
 
 def _text(part: Mapping[str, Any], name: str) -> str:
@@ -167,7 +197,7 @@ def _text(part: Mapping[str, Any], name: str) -> str:
         raise BoundsError("{part} has no {name}", part=called(part), name=name)
     if len(text) > LONGEST_TEXT:
         raise BoundsError(
-            "{part} puts {n} characters into texts; at most {most} are read",
+            "{part} adds {n} characters to a text; at most {most} are allowed",
             part=called(part),
             n=f"{len(text):,}",
             most=LONGEST_TEXT,
@@ -185,13 +215,13 @@ def _longest_replacement(part: Mapping[str, Any]) -> int:
     try:
         table = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BoundsError("Precompiled has a table that is none") from error
+        raise BoundsError("Precompiled has an invalid table") from error
     texts = table[4 + int.from_bytes(table[:4], "little") :]
     made = unicodedata.normalize("NFKD", texts.decode("utf-8", "replace"))
     longest = max(map(len, made.split("\0")))
     if longest > LONGEST_TEXT:
         raise BoundsError(
-            "Precompiled puts {longest} characters into texts; at most {most} are read",
+            "Precompiled adds {longest} characters to a text; at most {most} are allowed",
             longest=f"{longest:,}",
             most=LONGEST_TEXT,
         )
@@ -203,7 +233,7 @@ def parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     if part is None or part == {}:
         return
     if not isinstance(part, dict) or depth > _DEEPEST:
-        raise BoundsError("a part of it is none")
+        raise BoundsError("one of its parts is invalid")
     if part.get("type") != "Sequence":
         yield part
         return
@@ -221,3 +251,38 @@ def shown(value: object, most: int) -> str:
 
 def called(part: Mapping[str, Any]) -> str:
     return shown(part.get("type"), 40)
+
+
+# The regular expressions of tokenizers that are accepted: those whose backtracking is at most quadratic.
+#
+# Oniguruma, with which the `tokenizers` library cuts texts, tries every way to match: (a+)+$ takes 2^n steps for n
+# letters. So each alternative of a pattern, what stands between two of its bars, must have one of two forms: a few
+# characters or classes, one repetition, and then nothing that must match (linear: there is no reason to go back); or
+# something that must (quadratic: the repetition may be gone through from each of its characters). The alternatives
+# of published tokenizers that have neither form are listed.
+#
+# Source: github.com/kkos/oniguruma, doc/RE; Davis et al. 2018, "The Impact of Regular Expression Denial of Service".
+def cost(pattern: str) -> Cost:
+    """How the steps of matching grow with the length of the text: linearly or quadratically.
+
+    Raises:
+        PatternError: they grow faster than quadratically, or the growth is not known.
+    """
+    place = 0
+    found: Cost = "linear"
+    while len(pattern) <= LONGEST and (alternative := _ALTERNATIVE.match(pattern, place)):
+        text = alternative[1]
+        if text not in _PUBLISHED and not _LINEAR.fullmatch(text):
+            if not _AT_MOST_QUADRATIC.fullmatch(text):
+                break
+            found = "quadratic"
+        place = alternative.end()
+        if place == len(pattern) and alternative[0] == text:  # no further alternative
+            return found
+    raise PatternError(
+        "the pattern {pattern} may take for ever. A pattern may have at most {most} characters and, between two bars, "
+        "one repetition of a character or class, or an alternative of GPT-2, GPT-4, GPT-4o or Kimi. Remove the "
+        "tokenizer's files to type token ids instead",
+        pattern="".join(one if one.isprintable() else "\ufffd" for one in pattern[place : place + 60]),
+        most=f"{LONGEST:,}",
+    )

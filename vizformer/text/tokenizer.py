@@ -16,8 +16,7 @@ from tokenizers import Tokenizer as Backend
 from vizformer.errors import TokenizerError
 from vizformer.messages import N_, Message
 from vizformer.text import text_growth
-from vizformer.text.pieces import Spelling, piece_bytes, readable
-from vizformer.text.scripts import script
+from vizformer.text.pieces import Spelling, piece_bytes, readable, script
 
 UNKNOWN_PIECES = ("<unk>", "[UNK]", "<UNK>")
 _SHORT = 10_000  # characters; longer texts are cut while the interpreter does something else
@@ -71,7 +70,7 @@ class Tokenizer:
             self._grown_back = text_growth.decoded(decoder)
         except text_growth.BoundsError as error:
             raise TokenizerError(
-                "The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=error.message
+                "The tokenizer cannot be used ({reason}). Copy it again from the model's source.", reason=error.message
             ) from error
 
     @classmethod
@@ -194,7 +193,7 @@ class Tokenizer:
                 raise _too_long(len(pieces))
         with _calling(
             lambda reason: N_(
-                "These tokens cannot be made a text ({reason}). Copy the tokenizer again from the model's source.",
+                "These tokens cannot be turned into a text ({reason}). Copy the tokenizer again from the model's source.",
                 reason=reason,
             )
         ):
@@ -260,7 +259,7 @@ def _not_split(reason: str) -> Message:
 
 def _too_long(n: int) -> TokenizerError:
     return TokenizerError(
-        "This text of {n:,} characters is too long for this tokenizer, which makes much more of it. Use a shorter one.",
+        "This text of {n:,} characters is too long: this tokenizer would make it many times longer. Use a shorter text.",
         n=n,
     )
 
@@ -311,8 +310,8 @@ class IdTokenizer(Tokenizer):
         if stray is None:
             return super().encode(text, special=special)
         raise TokenizerError(
-            "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
-            "{value} is none.",
+            "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. {value} is not "
+            "a token id.",
             last=self.vocab_size - 1,
             value=stray,
         )

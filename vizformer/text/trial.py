@@ -2,7 +2,7 @@
 
 The library keeps the interpreter to itself while it reads a file, and all sessions of a server wait.  So a file is held
 against `vizformer.text.bounds` first: a small one here, a larger one in a process of its own with limits of memory and
-time, where the library then reads it too.  What was found is kept for as long as the server runs.
+time, where the library then reads it too.  What was found is kept of the last `_MOST_KEPT` files.
 """
 
 import hashlib
@@ -45,6 +45,7 @@ def examine(content: str, rows: int | None = None) -> None:
 
     Raises:
         TrialError: the file is damaged, or exceeds the bounds.
+        BusyError: no process for a large file can be started now.
     """
     raw = content.encode("utf-8", "surrogatepass")
     name = hashlib.blake2b(raw, digest_size=16).hexdigest() + f" {rows}"
@@ -80,9 +81,9 @@ def _looked_at(raw: bytes, rows: int | None) -> Message | None:
     except BoundsError as error:
         return error.message
     except RecursionError:
-        return N_("its values lie too deep inside each other")
+        return N_("its values are nested too deeply")
     except _SaidTwiceError:
-        return N_("it says the same thing twice")
+        return N_("it has the same entry twice")
     except ValueError as error:
         return N_("it is not JSON: {error}", error=shown(error, 200))
     return None
@@ -104,7 +105,7 @@ def _apart(raw: bytes, rows: int | None) -> Message | None:
     try:
         said = limits.tried(__name__, str(size), str(rows or ""), content=raw, seconds=10 + size)
     except OSError as error:  # no memory for a process
-        raise BusyError("it cannot be looked at now: {error}", error=str(error.strerror)) from error
+        raise BusyError("it cannot be checked now: {error}", error=str(error.strerror)) from error
     if said is None:
         return N_("reading it takes too much memory or time")
     found = json.loads(said)

@@ -41,7 +41,7 @@ from vizformer.checkpoints import Checkpoint, load, save
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.jobs.worker import FULL, Watch, is_full, read_lines, take_low_priority
 from vizformer.model import Transformer
-from vizformer.training.speed import fast_short_attention
+from vizformer.training.loss import fast_short_attention
 
 Body = Literal["words", "frozen", "tuned"]
 BODIES: tuple[Body, ...] = get_args(Body)

@@ -14,7 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.model import Transformer
-from vizformer.options.positions import Positions
+from vizformer.options import Positions
 
 LONGEST = 256  # bytes that are read at a time
 SCHEMES: tuple[Positions, ...] = get_args(Positions)

@@ -16,12 +16,9 @@ from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.options.common import Architecture
-from vizformer.options.norms import NormOrder
-from vizformer.options.positions import Positions
-from vizformer.training.examples import Marks, batch_of, loss_of, marks
-from vizformer.training.speed import fast_short_attention
-from vizformer.training.tasks import REPEATED, TASKS, Task, examples
+from vizformer.options import Architecture, NormOrder, Positions
+from vizformer.training.loss import fast_short_attention
+from vizformer.training.tasks import REPEATED, TASKS, Marks, Task, batch_of, examples, loss_of, marks
 
 SNAPSHOTS = 24  # kept states of the weights, the untrained ones included
 BATCH, MEASURED = 64, 200  # examples per update, and held-out ones that every snapshot answers

@@ -1,10 +1,16 @@
 """Batches and losses of a training: of a translator, and of a model that reads one text."""
 
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vizformer.model import Transformer
 
@@ -79,3 +85,43 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     rest = smoothing / vocab_size
     right = 1 - smoothing + rest
     return -sum(count * q * math.log(q) for q, count in ((right, 1), (rest, vocab_size - 1)) if q > 0)
+
+
+# The learning rate schedule of Vaswani et al. 2017.
+def inverse_square_root(step: int, *, d_model: int, warmup: int, factor: float = 1.0) -> float:
+    """lr = factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), for step = 1, 2, ...
+
+    It grows linearly for `warmup` steps and then falls with the inverse square root of the step.
+    Source: Vaswani et al. 2017, section 5.3, equation 3.
+    """
+    return float(factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
+
+
+def peak(d_model: int, warmup: int) -> float:
+    """The largest of these learning rates, at step = warmup, where the two curves meet: (d_model warmup)^-0.5."""
+    return inverse_square_root(warmup, d_model=d_model, warmup=warmup)
+
+
+def rates(steps: Iterable[int], d_model: int, warmup: int) -> Float[ndarray, " steps"]:
+    """The learning rate at each of these steps."""
+    return np.array([inverse_square_root(step, d_model=d_model, warmup=warmup) for step in steps])
+
+
+def unbounded(steps: Iterable[int], d_model: int, warmup: int) -> tuple[Float[ndarray, " s"], Float[ndarray, " s"]]:
+    """The two curves, of which the smaller one counts: d_model^-0.5 step warmup^-1.5, and d_model^-0.5 step^-0.5."""
+    at = np.array(list(steps), dtype=np.float64)
+    return d_model**-0.5 * at * warmup**-1.5, d_model**-0.5 * at**-0.5
+
+
+# Settings that speed up a training step on ordinary processors; none of them changes what is computed.
+#
+# Measured on two shared cores (7.3 M parameters, batches of 4096 tokens of about 20): plain 3700 tokens/s; with one
+# thread and memory kept 4800; also without the fused attention kernel 8800.
+@contextmanager
+def fast_short_attention(device: torch.device) -> Iterator[None]:
+    """Computes attention by plain matrix products: on a CPU the fused kernel is slow for many short sequences."""
+    if device.type != "cpu":
+        yield
+        return
+    with sdpa_kernel(SDPBackend.MATH):
+        yield

@@ -10,11 +10,13 @@ One process writes (`vizformer.training.worker`), others read while it does.  Th
 """
 
 import json
+import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,10 +26,11 @@ from safetensors.torch import load_file
 
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.checkpoints.files.weights import write_weights
-from vizformer.jobs.worker import WATCHED, FullDiskError, is_full
+from vizformer.jobs.queue import Job, JobQueue
+from vizformer.jobs.worker import FULL, WATCHED, FullDiskError, is_full
 from vizformer.model.initialisation import without_memory
-from vizformer.training.examples import Marks
 from vizformer.training.live import Plan, Snapshot
+from vizformer.training.tasks import Marks
 
 PLAN, PROGRESS, MODEL = "plan.json", "progress.jsonl", "model.safetensors"
 LARGEST_HALF = 60_000.0  # float16 ends at 65,504
@@ -54,6 +57,8 @@ class Progress:
 
 
 class Run:
+    """A training in its folder: `create` begins one, the worker writes to it, and pages read it."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.plan = Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
@@ -149,3 +154,57 @@ def _whole(path: Path) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()
         raise FullDiskError(str(error)) if is_full(error) else OSError(str(error)) from error
+
+
+# The queue of the trainings on a server: running, waiting and finished ones.
+@dataclass(frozen=True)
+class State:
+    """The state of a training, and how many wait `ahead` of it."""
+
+    phase: Literal["waiting", "starting", "running", "over"]
+    ahead: int
+    progress: Progress
+
+
+class TrainingQueue(JobQueue[Run]):
+    """The trainings of a server. A stopped training is not resumed: its model may be open somewhere."""
+
+    module = "vizformer.training.worker"
+    good = ("done", "diverged")
+    resumes = False
+    longest_queue = 240
+    longest_of_an_address = 80  # of these, from one network address: a class of forty, two for each
+    most_each = 2  # of one visitor: the new one, and the previous one until it has ended
+    most_kept = 40  # jobs on the disk; the largest has about 100 MB
+
+    def __init__(self, root: Path, at_once: int | None = None) -> None:
+        super().__init__(root, at_once or max(1, (os.cpu_count() or 1) // 2))
+
+    def submit(self, plan: Plan, who: str, visitor: str = "", address: str = "") -> str:
+        """Queues a training and returns its name; a plan that is queued already is joined, as its weights are the same.
+
+        The other arguments are those of `JobQueue.add`.
+        """
+        return self.add(f"train-{plan.key}", lambda folder: Run.create(folder, plan), who, visitor, address)
+
+    def look(self, name: str, who: str) -> State | None:
+        """The state of a training; None if there is none of this name. A visitor who stops asking counts as gone."""
+        if (found := self.standing(name, who)) is None:
+            return None
+        progress = found.content.progress()
+        if found.phase == "over":
+            return State("over", 0, progress if progress.ending else replace(progress, ending=found.ending))
+        if found.phase == "waiting":
+            return State("waiting", found.ahead, progress)
+        return State("running" if progress.snapshots else "starting", 0, progress)
+
+    def run(self, name: str) -> Run | None:
+        job = self._jobs.get(name)
+        return None if job is None else job.content
+
+    def ending(self, job: Job[Run], status: int, cut_off: bool) -> str:
+        if not (ending := job.content.progress().ending):  # killed, or an error in the program: its log says which
+            ending = "full" if status == FULL else "failed"
+            with suppress(OSError):  # where nothing can be written, only the queue knows it
+                job.content.finish(ending, time.monotonic() - job.started)
+        return ending

@@ -17,10 +17,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from itertools import count
 
 from vizformer.web.inside_streamlit import Runtime, decode_xsrf_token_string, get_script_run_ctx
-from vizformer.web.networks import network
+
+# The network that an internet address belongs to.
+
+
+def network(address: str | None) -> str:
+    """The address itself (IPv4), or its /64 prefix (IPv6), which one visitor may have; empty if local or unknown."""
+    try:
+        found = ip_address(address or "")
+    except ValueError:  # whatever a proxy tells
+        return ""
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_loopback:
+        return ""
+    return str(found) if found.version == 4 else str(ip_network((int(found) >> 64 << 64, 64)))
+
 
 AT_ONCE = 2  # torch gives the interpreter back while it multiplies
 LONG = 0.5  # seconds; most runs take a tenth of it

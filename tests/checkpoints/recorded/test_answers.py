@@ -35,7 +35,10 @@ def test_gradients_are_those_of_our_own_arithmetic(name):
 
 
 class Last(GPT):
+    runs = 0
+
     def forward(self, ids):
+        self.runs += 1
         return super().forward(ids)[:, [-1]], None
 
 
@@ -47,6 +50,17 @@ def test_a_model_that_hands_back_its_last_row_has_the_gradients_of_each():
     np.testing.assert_allclose(found.integrated["decoder"][:5], whole.integrated["decoder"][:5], atol=1e-4)
     assert not whole.integrated["decoder"][5:].any()  # no row sees a later one
     assert found.share_missing <= 0.01
+
+
+def test_each_point_is_one_run_of_a_model_that_hands_back_its_last_row():
+    checkpoint = vf.wrap(Last(), Letters())
+    trace = checkpoint.trace("a cat sat")
+    rows = checkpoint.embeddings(trace)["decoder"][0].repeat(3, 1, 1)
+    before = checkpoint.module.runs
+    found = checkpoint.logits_of(trace, {"decoder": rows}, 4)
+    assert checkpoint.module.runs - before == 3
+    torch.testing.assert_close(found[2], trace.logits[4])
+    torch.testing.assert_close(checkpoint.logits_of(trace, {"decoder": rows}, -1)[0], trace.logits[-1])
 
 
 def test_both_stacks_have_their_own_rows():

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import vizformer as vf
+from tests.recorded_code import EXAMPLE
 from tests.recorder.hand_written import GPT, KINDS, LAYERS, D, H, V, d
 from tests.recorder.tiny_types import made
 from vizformer.errors import CheckpointError, TokenizerError, TraceError
@@ -166,6 +167,14 @@ def test_how_long_a_text_may_be_is_tried_where_nothing_says_it():
     endless = GPT()
     endless.wpe = nn.Embedding(2000, D)
     assert vf.wrap(endless, Letters()).shape.max_positions == 1024
+
+
+def test_tokens_that_are_parts_of_a_character_have_their_ids_as_names():
+    exec(EXAMPLE, space := {"__name__": "own"})
+    module, coder = space["load"]()
+    wrapped = vf.wrap(module, coder)
+    assert [token.text for token in wrapped.encode("é a")] == ["[195]", "[169]", "␣", "a"]
+    assert wrapped.tokenizer.decode([195, 169]) == "é"
 
 
 def test_without_a_tokenizer_ids_are_typed():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import tiny
-from vizformer.analysis.masks.runs import padded_run
+from vizformer.analysis.masks import padded_run
 from vizformer.explain import Masked, masked_attention
 from vizformer.web.lessons.masks import six_masks
 

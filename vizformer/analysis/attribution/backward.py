@@ -25,6 +25,7 @@ from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.feedforward import FeedForward
+from vizformer.model.head_weights import head_output
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
@@ -236,5 +237,4 @@ def attention_at(checkpoint: AnyCheckpoint, site: str) -> Attention:
 
 def output_rows(attention: Attention, head: int) -> Float[ndarray, "d_head d_model"]:
     """The rows of W_O that belong to a head."""
-    own = slice(head * attention.d_head, (head + 1) * attention.d_head)
-    return float64(attention.W_O.weight[:, own]).T
+    return float64(head_output(attention, head))

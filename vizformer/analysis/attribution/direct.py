@@ -27,7 +27,7 @@ from vizformer.analysis.attribution.backward import LogitBackward, attention_at,
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, LogitAttribution
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.checkpoints.tensors.placement import name_of
+from vizformer.checkpoints.tensors.memory import name_of
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.block_rows import find_block

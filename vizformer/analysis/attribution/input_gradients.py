@@ -29,7 +29,7 @@ from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
-from vizformer.recorder.proof import EXACT
+from vizformer.recorder.form import EXACT
 
 POINTS = (16, 32, 64, 128)
 """Numbers of points of the integral; the next one is tried while the error exceeds the share CLOSE of f(E) - f(B)."""

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.predictions import choices, writable
 from vizformer.analysis.frames import frame
+from vizformer.analysis.one_forward.predictions import choices, writable
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.errors import TraceError

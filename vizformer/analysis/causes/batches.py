@@ -16,12 +16,12 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.masks.runs import rerun
+from vizformer.analysis.masks import rerun
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.model import Cache, Edit, Patch, Trace
 from vizformer.model.block import Block
+from vizformer.model.edit import POSITION
 from vizformer.model.forward_pass import ForwardPass
-from vizformer.model.patch import POSITION
 
 MOST_ITEMS = 64  # of a batch
 MOST_TOKENS = 2048  # of a batch, both stacks counted: what one forward may hold at once
@@ -128,7 +128,8 @@ def resumed(
     for layer in range(at, last):
         x = layers[layer](x, whole, f"decoder.{layer}")
     block: Block = layers[last]  # type: ignore[assignment]
-    block.keys_and_values(x[:, : row - first], run(first, row), f"decoder.{last}")  # are left in the cache
+    read = block.around("self").enter(x[:, : row - first])
+    block.self_attention.keys_and_values(read, run(first, row), f"decoder.{last}.self")  # are left in the cache
     cache.length = row
     x = model.decoder(x[:, row - first : row - first + 1], run(row, row + 1), first=last)
     return x[:, 0]

@@ -24,7 +24,8 @@ from torch import Tensor
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model.block import Block, Stack
-from vizformer.model.mixing import mix
+from vizformer.model.masks import total_bias
+from vizformer.model.records import Scoring, mix
 from vizformer.model.trace import Trace
 
 Incoming = Callable[[slice, list[Tensor], Tensor], Tensor]
@@ -110,17 +111,21 @@ class ModelGraph:
             attention, around, name = block.self_attention, block.around("self"), f"{stack.name}.{layer}"
             before, network = (out, biases), at + n_heads + 2 * n_kv
             read = incoming(slice(at, network), *before)  # [b, readers, n, d_model]
-            read = read if around.before is None else around.before(read)
-            call = run.self_attention(name, windowed=block.windowed)
+            read = around.enter(read)
+            mask = run.windowed if block.windowed else run.mask
             q, k, v = (
                 _own_part(linear, part)
                 for linear, part in zip(
-                    (attention.W_Q, attention.W_K, attention.W_V), read.split([n_heads, n_kv, n_kv], dim=1), strict=True
+                    (attention.W_Q, attention.W_K, attention.W_V),
+                    torch.split(read, [n_heads, n_kv, n_kv], dim=1),
+                    strict=True,
                 )
             )
-            q, k = (x if norm is None else norm(x) for x, norm in ((q, attention.q_norm), (k, attention.k_norm)))
-            q, k = (x if call.rotation is None else call.rotation.turn(x) for x in (q, k))
-            z = mix(q, k, v, call.bias(call.mask, q.dtype), attention.scale)  # [b, n_heads, n, d_head]
+            q = attention.normed_and_turned(q, attention.q_norm, run)
+            k = attention.normed_and_turned(k, attention.k_norm, run)
+            bias = total_bias(run.position_bias, None if mask is None else mask.bias)
+            bias = None if bias is None else bias.to(q.dtype)
+            z = mix(q, k, v, bias, Scoring(attention.scale))  # [b, n_heads, n, d_head]
             w_o = attention.W_O.weight.reshape(config.d_model, n_heads, -1)  # [d_model, n_heads, d_head]
             written = torch.einsum("bhne,dhe->bhnd", z, w_o)
             out = [*out, *written.unbind(1)]
@@ -128,8 +133,7 @@ class ModelGraph:
                 biases = biases + attention.W_O.bias
             at, around = network + 1, block.around("feedforward")
             y = incoming(slice(network, at), out, biases)[:, 0]
-            y = y if around.before is None else around.before(y)
-            out.append(block.feedforward(y, run, name))
+            out.append(block.feedforward(around.enter(y), run, name))
         x = incoming(slice(at, at + 1), out, biases)[:, 0, row]
         x = x if stack.final_norm is None else stack.final_norm(x)
         return model.logits(x), torch.stack(out, dim=1)

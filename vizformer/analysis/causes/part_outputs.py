@@ -13,6 +13,7 @@ method for rigorously testing interpretability hypotheses" (resampling ablation)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,9 +21,10 @@ import torch
 from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Means, Part, parts_of
-from vizformer.analysis.masks.runs import rerun
+from vizformer.analysis.corpus_heads.corpus import Passage
+from vizformer.analysis.masks import rerun
 from vizformer.checkpoints import AnyCheckpoint
-from vizformer.errors import TraceError
+from vizformer.errors import TraceError, VizformerError
 from vizformer.model import Edit, Trace
 
 
@@ -33,11 +35,11 @@ class Listener(Edit):
     names: frozenset[str] = frozenset()  # "decoder.2.cross", "decoder.2.feedforward"
     heard: dict[str, Tensor] = field(default_factory=dict)  # name -> [b, n, d_model]
 
-    def sublayer(self, name: str, y: Tensor) -> Tensor:
-        y = super().sublayer(name, y)
+    def patched(self, name: str, x: Tensor) -> Tensor:
+        x = super().patched(name, x)
         if name in self.names:
-            self.heard[name] = y.detach()
-        return y
+            self.heard[name] = x.detach()
+        return x
 
 
 Outputs = Mapping[Part, Tensor]
@@ -106,3 +108,39 @@ def _rows(n: int, there: int, rng: np.random.Generator) -> Tensor:
     """The row of the other text for each of n positions: the same position where it exists, else a random one."""
     drawn = rng.integers(there, size=n)
     return torch.from_numpy(np.where(np.arange(n) < there, np.arange(n), drawn))
+
+
+# Runs over other texts, from which means and outputs are taken that stand in the place of a part.
+def read_other_texts(checkpoint: AnyCheckpoint, passages: Iterable[Passage], count: int) -> list[Trace]:
+    """Traces of the first `count` passages that the model can read.
+
+    A text that is longer than the model's positions is halved, with its target, until it fits.
+    """
+    traces = list[Trace]()
+    for passage in passages:
+        if len(traces) == count:
+            break
+        text, target = passage.text, passage.target
+        while text:
+            try:
+                traces.append(checkpoint.trace(text, target=target or None))
+            except VizformerError:
+                text, target = text[: len(text) // 2].strip(), target[: len(target) // 2].strip()
+            else:
+                break
+    return traces
+
+
+def unknown_share(checkpoint: AnyCheckpoint, passages: Iterable[Passage]) -> float:
+    """The share of unknown tokens in some texts, the tokenizer's other special tokens left out; 0 without tokens."""
+    unknown = total = 0
+    for passage in passages:
+        with suppress(VizformerError):
+            read = [(checkpoint.tokenizer_of("encoder"), checkpoint.tokenizer_of("encoder").encode(passage.text))]
+            if passage.target and checkpoint.shape.architecture == "encoder-decoder":
+                read.append((checkpoint.tokenizer_of("decoder"), checkpoint.encode_target(passage.target)))
+            for tokenizer, tokens in read:
+                none = sum(token.id == tokenizer.unknown_id for token in tokens)
+                unknown += none
+                total += none + sum(not token.special and token.id != tokenizer.unknown_id for token in tokens)
+    return unknown / max(total, 1)

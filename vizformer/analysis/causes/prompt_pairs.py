@@ -17,7 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.predictions import writable
+from vizformer.analysis.one_forward.predictions import writable
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
@@ -129,10 +129,12 @@ def prompt_pair(
     """Runs a model over two prompts.
 
     Args:
-        clean, corrupted: texts, or token ids.
+        clean: a text, or token ids.
+        corrupted: the other one.
         target: what an encoder-decoder's decoder has read so far, the same for both.
         row: counted from the end where it is negative; the last where nothing is said, or the first [MASK] of an encoder.
-        answer, other: the most probable token of each run where nothing is said.
+        answer: the most probable token of the clean run where nothing is said.
+        other: that of the corrupted one.
 
     Raises:
         TraceError: see `PromptPair`; an encoder-decoder without a target.

@@ -35,7 +35,6 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from vizformer.analysis.attribution.direct import logit_attribution
-from vizformer.analysis.attribution.score_writers import Side, Writer, score_split
 from vizformer.analysis.causes.ablation import Part, edit_without, parts_of, patch_in_place
 from vizformer.analysis.causes.asked_prompts import Asked, each_row
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
@@ -44,6 +43,7 @@ from vizformer.analysis.causes.patching import recovered_by
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet
 from vizformer.analysis.frames import frame
+from vizformer.analysis.scores.score_writers import Side, Writer, score_split
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.messages import Message
@@ -174,7 +174,8 @@ def over_prompts(
     Args:
         parts: all heads and sublayers where nothing is said.
         texts: traces of other texts, of mean and resample (`read_other_texts`).
-        draws, seed: of resample.
+        draws: of resample.
+        seed: of resample.
         head: of splits, whose score is split.
         side: of splits, whose writers.
         heard: is told how many thousandths of a row are done, of how many, after every batch of runs; what it raises

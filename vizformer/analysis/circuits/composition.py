@@ -27,7 +27,6 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.circuits import chance
 from vizformer.analysis.circuits.weights import HeadWeights, known_heads, predicting_kind
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import AnyCheckpoint
@@ -42,6 +41,9 @@ LOOKED_AT = 3.0
 The bound is nowhere below exp(-z^2 / 2) for z deviations, that of a Gaussian number: below 3 it is above 0.011, which no
 pair passes.
 """
+
+HALVINGS = 30  # of the interval that s lies in: every s gives a bound, the best one the smallest
+AT_ONCE = 2**22  # factors of the product that are held at once
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,10 @@ class Composition:
 
 def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composition:
     """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
-    kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
-    heads = known_heads(checkpoint, kind)
+    heads, d_model = known_heads(checkpoint, kind or predicting_kind(checkpoint)), checkpoint.shape.d_model
     matrices = ((one.W_Q, one.W_K, one.W_V, one.W_O.T) for one in heads)
     triangles = [_Triangles(*(torch.linalg.qr(one).R for one in four)) for four in matrices]
-    written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
+    written = torch.stack([shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
     layer = np.array([one.layer for one in heads])
     scores: dict[Way, ndarray] = {}
     excess: dict[Way, ndarray] = {}
@@ -109,17 +110,15 @@ def compositions(checkpoint: AnyCheckpoint, kind: Kind | None = None) -> Composi
         reading = [_reading(own, r, way) for own, r in zip(heads, triangles, strict=True)]
         X, R_X, R_Y = (torch.stack([one[part] for one in reading]) for part in range(3))
         found = torch.stack([_scores(own, r, X, R_X, R_Y) for own, r in zip(heads, triangles, strict=True)])
-        read = torch.stack([chance.shares(_squares(r_x, r_y)) for __, r_x, r_y in reading])
+        read = torch.stack([shares(_squares(r_x, r_y)) for __, r_x, r_y in reading])
         found = torch.where(torch.from_numpy(later | earlier), found, torch.nan)
-        above, at_most = _against_chance(found, written, read, config.d_model)
+        above, at_most = _against_chance(found, written, read, d_model)
         scores[way], excess[way], by_chance[way] = (
             np.where(later, one.numpy(), np.nan) for one in (found, above, at_most)
         )
         whole = earlier & np.isfinite(found.numpy())
         decoys[way] = np.stack([above.numpy()[whole], at_most.numpy()[whole]])
-    return Composition(
-        scores, excess, by_chance, decoys, config.d_model**-0.5, [(one.layer, one.head) for one in heads]
-    )
+    return Composition(scores, excess, by_chance, decoys, d_model**-0.5, [(one.layer, one.head) for one in heads])
 
 
 def _against_chance(
@@ -130,13 +129,13 @@ def _against_chance(
 ) -> tuple[Float[Tensor, "heads heads"], Float[Tensor, "heads heads"]]:
     """The z-scores of the squared scores under chance, and upper bounds of their p-values."""
     squares = scores.square()
-    deviation = chance.deviation(written[:, None], read[None], d_model)
+    deviation = chance_deviation(written[:, None], read[None], d_model)
     excess = torch.where(
         deviation > 0, (squares - 1 / d_model) / deviation, torch.where(squares.isnan(), torch.nan, 0.0)
     )
     first, second = (excess >= LOOKED_AT).nonzero(as_tuple=True)
     at_most = torch.ones_like(squares).masked_fill(squares.isnan(), torch.nan)
-    at_most[first, second] = chance.probability(squares[first, second], written[first], read[second], d_model)
+    at_most[first, second] = probability(squares[first, second], written[first], read[second], d_model)
     return excess, at_most
 
 
@@ -173,3 +172,61 @@ def _scores(
 def _squares(R_X: Float[Tensor, "d_head d_head"], R_Y: Float[Tensor, "d_head d_head"]) -> Float[Tensor, " d_head"]:
     """The squares of the singular values of X Y^T, by the triangles of both."""
     return torch.linalg.svdvals(R_X @ R_Y.T).square()
+
+
+# What two heads that have nothing to do with one another would score: the same matrices, turned at random.
+#
+# A head writes into the space of the rows of M and reads by the columns of B (see `composition`). With the
+# eigenvalues a_i of M^T M and c_j of B B^T, each divided by their sum, and a rotation R that is uniform over all of
+# them, the square of the score is
+#
+#     t = |M R B|_F^2 / (|M|_F^2 |B|_F^2) = sum_ij a_i c_j g_ij^2,   g the entries of an orthogonal matrix
+#
+#     mean       1 / d
+#     variance   2 / ((d - 1) (d + 2)) * (sum a_i^2 - 1 / d) * (sum c_j^2 - 1 / d)
+#
+# exactly. A head of few strong directions scores high by chance far more often than one whose directions are all
+# alike: of random matrices without the spectra of the true ones the deviation is much too small. How often chance
+# scores t or more is bounded by Chernoff's inequality for the same sum over independent Gaussian numbers g_ij of
+# variance 1 / d, whose tail is the heavier one:
+#
+#     p = min_s exp(-s t) * prod_ij (1 - 2 s a_i c_j / d)^(-1/2),   0 <= s < d / (2 max a_i c_j)
+#
+# Source of the moments: Collins and Sniady 2006, "Integration with Respect to the Haar Measure on Unitary,
+# Orthogonal and Symplectic Group"; of the bound: Chernoff 1952, "A Measure of Asymptotic Efficiency for Tests of a
+# Hypothesis".
+def shares(squares: Float[Tensor, "*n r"]) -> Float[Tensor, "*n r"]:
+    """Eigenvalues divided by their sum; NaN where all are 0."""
+    return squares / squares.sum(-1, keepdim=True)
+
+
+def chance_deviation(
+    written: Float[Tensor, "*#n r"], read: Float[Tensor, "*#n s"], d_model: int
+) -> Float[Tensor, "*#n"]:
+    """The root of the variance of t, by the shares of both matrices; its mean is 1 / d_model."""
+    spread = (written.square().sum(-1) - 1 / d_model) * (read.square().sum(-1) - 1 / d_model)
+    return (2 * spread.clamp_min(0.0) / ((d_model - 1) * (d_model + 2))).sqrt()
+
+
+def probability(
+    t: Float[Tensor, " n"], written: Float[Tensor, "n r"], read: Float[Tensor, "n s"], d_model: int
+) -> Float[Tensor, " n"]:
+    """At most this often chance scores t or more, by the shares of both matrices; 1 up to the mean."""
+    found = torch.ones_like(t)
+    above = (t > 1 / d_model).nonzero()[:, 0]
+    step = max(1, AT_ONCE // (written.shape[1] * read.shape[1]))
+    for some in torch.split(above, step):
+        weights = (written[some, :, None] * read[some, None, :] / d_model).flatten(1)  # of g^2 d, which is 1 on average
+        found[some] = _bound(t[some], weights)
+    return found
+
+
+def _bound(t: Float[Tensor, " n"], weights: Float[Tensor, "n m"]) -> Float[Tensor, " n"]:
+    """Chernoff's, of sums of independent squares of standard Gaussian numbers with these weights."""
+    low, high = torch.zeros_like(t), 0.5 / weights.amax(-1)
+    # the slope of the exponent, t - sum w / (1 - 2 s w), falls with s: it is 0 at the best one
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        rising = (weights / (1 - 2 * middle[:, None] * weights)).sum(-1) < t
+        low, high = torch.where(rising, middle, low), torch.where(rising, high, middle)
+    return (-low * t - 0.5 * torch.log1p(-2 * low[:, None] * weights).sum(-1)).exp()

@@ -26,6 +26,8 @@ from vizformer.analysis.circuits.weights import (
     unembedding,
 )
 from vizformer.checkpoints import AnyCheckpoint
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
+from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.model.input_check import token_id
 from vizformer.model.positions import rope_frequencies, rotation
@@ -57,10 +59,14 @@ def copying_scores(checkpoint: AnyCheckpoint) -> Float[ndarray, "n_layers n_head
     """sum of the eigenvalues of OV / sum of their absolute values, of every head: 1 for a head that only copies.
 
     -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0.
+
+    Raises:
+        TraceError: recorded code of which the matrices are not found and proved.
     """
-    kind, config = predicting_kind(checkpoint), checkpoint.model.config
+    kind = predicting_kind(checkpoint)
     heads, through = known_heads(checkpoint, kind), _through(checkpoint)
-    found = np.full((config.layers_of(kind), config.n_heads), np.nan)
+    counts = checkpoint.shape.heads_of(kind)
+    found = np.full((len(counts), max(counts)), np.nan)
     for own in heads:
         values = _eigenvalues(own, through)
         size = np.abs(values).sum()
@@ -113,6 +119,13 @@ def token_scores(
 
 def _through(checkpoint: AnyCheckpoint) -> Float[Tensor, "d_model d_model"]:
     """W_U W_E, the vocabulary a part at a time: whole tables in float64 would be several times the model."""
+    if isinstance(checkpoint, RecordedCheckpoint):
+        if checkpoint.circuits.through is None:
+            raise TraceError(
+                "No matrices were found that turn a token into its row of the stream and the last row into logits: another "
+                "calculation, such as a norm after the embeddings or a cap of the logits, stands between."
+            )
+        return checkpoint.circuits.through.cpu().double()
     parts = [slice(first, first + MOST_TOKENS) for first in range(0, checkpoint.model.config.vocab_size, MOST_TOKENS)]
     return sum((unembedding(checkpoint, part) @ embedding(checkpoint, part) for part in parts), torch.zeros(()))
 

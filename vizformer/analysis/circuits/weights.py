@@ -3,7 +3,8 @@
 A norm before a sublayer is (x - mean) / deviation * weight + bias.  The mean and the weight are linear and go into the
 matrix that reads the row, diag(weight) W after taking off the mean; the bias of the norm joins those of the projections,
 which are left out.  The division is another number for every row, always positive: scores and logits of single rows are
-right up to that factor.
+right up to that factor.  Of recorded code the matrices are those that its calls were found and proved to apply
+(`vizformer.recorder.head_weights`), up to a factor for a whole model.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 """
@@ -11,16 +12,19 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import AnyCheckpoint
+from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
+from vizformer.model.head_weights import HeadWeights as SiteWeights
+from vizformer.model.head_weights import head_output, head_projection
 from vizformer.model.norms import Norm
 
 
@@ -29,7 +33,8 @@ class HeadWeights:
     """One head of self-attention, in float64: score(i, j) ~ x_i W_Q W_K^T x_j^T, what j hands to i: x_j W_V W_O.
 
     Attributes:
-        W_Q, W_K, W_V: with the norm before them folded in, where there is one.
+        W_Q, W_K, W_V: with the norm before them folded in, where there is one; W_Q and W_K are 0 where recorded code
+            makes queries and keys by no matrix alone.
         W_O: the head's own rows.
     """
 
@@ -44,40 +49,61 @@ class HeadWeights:
 
 def predicting_kind(checkpoint: AnyCheckpoint) -> Kind:
     """The self-attention of the stack whose rows become logits."""
-    return "encoder" if checkpoint.model.decoder is None else "decoder"
+    return checkpoint.shape.last_stack  # type: ignore[return-value]
 
 
 def known_heads(checkpoint: AnyCheckpoint, kind: Kind) -> list[HeadWeights]:
-    """The folded matrices of all heads of a stack."""
-    config = checkpoint.model.config
-    return [head_weights(checkpoint, kind, *place) for place in np.ndindex(config.layers_of(kind), config.n_heads)]
+    """The folded matrices of all heads of a stack.
+
+    Raises:
+        TraceError: what `head_weights` raises.
+    """
+    counts = checkpoint.shape.heads_of(kind)
+    return [head_weights(checkpoint, kind, layer, head) for layer, n in enumerate(counts) for head in range(n)]
 
 
 def head_weights(checkpoint: AnyCheckpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
-    """The matrices of one head, with the norm before them folded in."""
-    blocks = [layer for layer in _stack(checkpoint.model, kind).layers if isinstance(layer, Block)]
-    if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
-        raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
-    block = blocks[layer]
-    attention = block.self_attention
-    shared = attention.n_heads // attention.n_kv_heads
-    around = block.around("self")
-    d_head = attention.d_head
+    """The matrices of one head, with the norm before them folded in.
 
-    def columns(linear: nn.Linear, number: int, before: Norm | None) -> Tensor:
-        own = linear.weight[number * d_head : (number + 1) * d_head].detach().cpu().double().T  # [d_model, d_head]
+    Raises:
+        TraceError: no such head; recorded code of which no matrices were found that make its values, or its output of z.
+    """
+    if not (counts := checkpoint.shape.heads_of(kind)):
+        raise TraceError("This model has no self-attention of this kind.")
+    if not 0 <= layer < len(counts) or not 0 <= head < counts[layer]:
+        raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
+    if isinstance(checkpoint, RecordedCheckpoint):
+        return _found(checkpoint.circuits.layers[layer], layer, head)
+    blocks = [layer for layer in _stack(checkpoint.model, kind).layers if isinstance(layer, Block)]
+    block = blocks[layer]
+    attention, before = block.self_attention, block.around("self").before
+
+    def folded_in(name: str) -> Tensor:
+        own = head_projection(attention, name, head)[0].cpu().double()  # [d_model, d_head]
         return own if before is None else folded(before, own)
 
-    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T
     return HeadWeights(
         layer,
         head,
-        _normed(columns(attention.W_Q, head, around.before), attention.q_norm),
-        _normed(columns(attention.W_K, head // shared, around.before), attention.k_norm),
-        columns(attention.W_V, head // shared, around.before),
-        out,
+        _normed(folded_in("q"), attention.q_norm),
+        _normed(folded_in("k"), attention.k_norm),
+        folded_in("v"),
+        head_output(attention, head).cpu().double(),
         attention.scale,
     )
+
+
+def _found(site: SiteWeights, layer: int, head: int) -> HeadWeights:
+    if site.v is None or site.W_O is None:
+        raise TraceError(
+            "No matrices were found in layer {layer} that turn the stream into values and z into what is added to the "
+            "stream: another calculation, such as a norm after the sum, stands between.",
+            layer=layer,
+        )
+    W_V, W_O = (one[head].cpu().double() for one in (site.v.weight, site.W_O))
+    both = site.q and site.k and (site.q, site.k)
+    W_Q, W_K = (one.weight[head].cpu().double() for one in both) if both else [torch.zeros_like(W_V)] * 2
+    return HeadWeights(layer, head, W_Q, W_K, W_V, W_O, 1.0)
 
 
 def folded(norm: Norm, matrix: Float[Tensor, "d_model k"]) -> Float[Tensor, "d_model k"]:
@@ -115,6 +141,19 @@ def unembedding(checkpoint: AnyCheckpoint, tokens: slice = slice(None)) -> Float
 
 def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
     """Why the circuits of this model say less than its forward, one sentence each."""
+    direct = N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out.")
+    if isinstance(checkpoint, RecordedCheckpoint):
+        yield N_(
+            "The matrices were found by running the model's own code on rows that hold a single 1, and each was checked: "
+            "the model's rows go through the matrix as through the code, up to the division of a norm. Biases are left out."
+        )
+        if any(one.q is None or one.k is None for one in checkpoint.circuits.layers):
+            yield N_(
+                "Queries or keys are made by no matrix alone, since positions turn them or a norm follows: composition "
+                "is shown by way of the values (V)."
+            )
+        yield direct
+        return
     config = checkpoint.model.config
     if config.norm_order == "post":
         yield N_(
@@ -142,11 +181,10 @@ def what_is_left_out(checkpoint: AnyCheckpoint) -> Iterator[Message]:
         yield N_("The biases of queries, keys and values are left out.")
     if config.head == "transform":
         yield N_("Before the logits stands one more layer here, which is left out.")
-    yield N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out.")
+    yield direct
 
 
 def _stack(model: Transformer, kind: Kind) -> Stack:
     stack = model.encoder if kind == "encoder" else model.decoder if kind == "decoder" else None
-    if stack is None:
-        raise TraceError("This model has no self-attention of this kind.")
+    assert stack is not None
     return stack

@@ -6,6 +6,7 @@ they look at neither is.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 from jaxtyping import Float
@@ -35,6 +36,7 @@ from vizformer.analysis.corpus_heads.report import (
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import AnyCheckpoint
+from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
 from vizformer.text.pieces import told_apart
 
@@ -55,8 +57,9 @@ def make_report(
         effects: see `next_token_effects`.
     """
     shape, copying = checkpoint.shape, {}
-    if checkpoint.has_head and checkpoint.is_own:
-        copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
+    if checkpoint.has_head:
+        with suppress(TraceError):  # recorded code of which no matrices are found
+            copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
     kinds = {
         kind: kind_report(
             kind,

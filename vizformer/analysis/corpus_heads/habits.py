@@ -83,7 +83,9 @@ class Habits:
         return Habit(layer, head, TARGETS[at], float(self.means[at, layer, head]), low, high)
 
     def strongest(self) -> tuple[Habit, ...]:
-        """The strongest head of every habit, in the order of TARGETS without "rest"."""
+        """The strongest head of every habit that a head has with at least LEAST of its attention, in the order of TARGETS
+        without "rest".
+        """
         most, (_layers, heads) = self.means.argmax(0), self.means.shape[1:]
         firsts = [int(np.where(most == at, self.means[at], -1.0).argmax()) for at in range(len(TARGETS) - 1)]
         found = [self.of(first // heads, first % heads) for first in firsts]
@@ -91,7 +93,7 @@ class Habits:
 
     @property
     def resting(self) -> int:
-        """The number of heads that give most of their attention to the first and the last token."""
+        """The number of heads whose habit is "rest", with at least LEAST of their attention."""
         return int(((self.means.argmax(0) == len(TARGETS) - 1) & (self.means[-1] >= LEAST)).sum())
 
 

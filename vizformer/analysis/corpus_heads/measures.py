@@ -36,8 +36,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vizformer.model.masks import total_bias
-from vizformer.model.mixing import weights_of
-from vizformer.model.records import AttentionRecord
+from vizformer.model.records import AttentionRecord, weights_of
 
 TARGETS = ("diagonal", "previous", "next", "first", "delimiter", "same_token", "duplicate_token", "induction")
 OTHERS = ("entropy", "distance", "effective_rank")

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from vizformer.analysis.corpus_heads.corpus import Corpus
-from vizformer.analysis.corpus_heads.report_file import write_report
+from vizformer.analysis.corpus_heads.report import write_report
 from vizformer.analysis.corpus_heads.running import head_report
 from vizformer.checkpoints import load, own_code
 from vizformer.errors import VizformerError

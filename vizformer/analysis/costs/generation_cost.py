@@ -12,6 +12,7 @@ from jaxtyping import Int
 from numpy import ndarray
 
 from vizformer.config import ModelConfig
+from vizformer.model import Trace, count_parameters
 
 FLOAT_BYTES = 4
 
@@ -175,3 +176,76 @@ def _unembedding(config: ModelConfig, rows: int) -> Multiplications:
 
 def _times(cost: Multiplications, count: int) -> Multiplications:
     return Multiplications(*(count * part for part in cost.parts))
+
+
+# What shared key/value heads save.
+def possible_groups(config: ModelConfig) -> tuple[int, ...]:
+    """Numbers of key/value heads that the query heads can share evenly: the divisors of n_heads."""
+    return tuple(g for g in range(1, config.n_heads + 1) if config.n_heads % g == 0)
+
+
+@dataclass(frozen=True)
+class SharingCost:
+    """A model whose query heads share `n_kv_heads` key/value heads: bytes of a token in the KV cache, of all, parameters."""
+
+    n_kv_heads: int
+    token_bytes: int
+    cache_bytes: int
+    rolling_bytes: int  # of one that forgets what sliding windows see no more; as many where there is no window
+    model_parameters: int
+
+
+def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int = 0) -> SharingCost:
+    """The cache at `length` tokens (and, with an encoder, `memory` source tokens), and the model's size.
+
+    An encoder-only model has no cache: it writes nothing, and computes every position once.  Counted is then a decoder
+    with as many layers of the same shape.
+
+    Source: Shazeer 2019, "Fast Transformer Decoding"; Ainslie et al. 2023, "GQA".
+    """
+    shared = replace(config, n_kv_heads=n_kv_heads)
+    decoder = shared
+    if config.architecture == "encoder-only":
+        decoder = replace(
+            shared,
+            n_encoder_layers=0,
+            n_decoder_layers=config.n_encoder_layers,
+            head="linear",
+        )
+    held = cache_bytes(decoder, length, memory)
+    return SharingCost(
+        n_kv_heads,
+        cache_bytes(decoder, length + 1, memory) - held,
+        held,
+        rolling_cache_bytes(decoder, length, memory),
+        count_parameters(shared),
+    )
+
+
+# The bytes that a KV cache of recorded code holds, by the keys and values that were seen.
+@dataclass(frozen=True)
+class RecordedCache:
+    """Bytes of keys and values.
+
+    Attributes:
+        cache_bytes: when each step's token was chosen.
+        memory_bytes: what of them does not grow: it belongs to the source.
+    """
+
+    cache_bytes: Int[ndarray, " steps"]
+    memory_bytes: int
+
+
+def recorded_cache(trace: Trace, start: int, steps: int) -> RecordedCache:
+    """The KV cache of each of `steps` new tokens after `start` positions: the keys and values of all positions before it.
+
+    A row of a decoder's self-attention has sum over layers of n_kv_heads (d_head + d_value) numbers; rows that heads share
+    count once.  The source's rows of cross-attention stay the same.
+    """
+    row, memory = 0, 0
+    for site in trace.sites:
+        if site.startswith("decoder."):
+            record = trace[site]
+            held = record.k.nbytes + record.v.nbytes
+            row, memory = (row, memory + held) if site.endswith(".cross") else (row + held // record.k.shape[1], memory)
+    return RecordedCache(memory + row * np.arange(start, start + steps, dtype=np.int64), memory)

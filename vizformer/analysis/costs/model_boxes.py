@@ -3,9 +3,8 @@
     boxes = architecture(model, n=7)
     sum(box.parameters for box in boxes) == sum(p.numel() for p in model.parameters())      # always
 
-A layer is drawn once and counted `copies` times.  What other
-layers have in the place of a part is counted with it.  A table that serves in two
-places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
+A layer is drawn once and counted `copies` times.  A table that serves in two places is counted in the first of them.
+The order is that of the data: encoder, then decoder, then the prediction.
 """
 
 from dataclasses import dataclass
@@ -51,8 +50,6 @@ class Box:
     # the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own
     inside: str = ""
     skip: str = ""  # the key of the box whose output is added here, past what is between ("" where nothing is)
-    # the key of the box whose output goes in here, where that is not the one before it (parallel layers)
-    fed_by: str = ""
     # inputs, output: shapes, without the batch; [n_heads, n_q, n_k] are the attention weights
     inputs: tuple[Dims, ...] = ()
     output: Dims
@@ -90,16 +87,14 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
     config, wide = model.config, (n, model.config.d_model)
     boxes = [Box(key=f"{section}.tokens", kind="tokens", section=section, output=(n,))]
 
-    def add(
-        name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False, output: Dims = wide
-    ) -> None:
+    def add(name: str, kind: Kind, module: nn.Module | None, path: str = "", *, shared: bool = False) -> None:
         boxes.append(
             Box(
                 key=f"{section}.{name}",
                 kind=kind,
                 section=section,
                 inputs=(boxes[-1].output,),
-                output=output,
+                output=wide,
                 module=path if module is not None else "",
                 tensors=_tensors(module),
                 shared=shared,
@@ -130,14 +125,12 @@ def _stack(model: Transformer, stack: Stack, section: Section, n: int, memory: i
 
 def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: int, before: str) -> list[Box]:
     """The boxes of one layer; the stream comes from the box `before` it."""
-    wide, depth = (n, config.d_model), len(stack.layers)
+    wide = (n, config.d_model)
     block = stack.layers[0]
     assert isinstance(block, Block)
     boxes: list[Box] = []
 
-    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
-        tensors = _tensors(getattr(block, module) if module else None)
-        each = [getattr(one, module) for one in stack.layers] if module else []
+    def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "") -> None:
         boxes.append(
             Box(
                 key=f"{section}.{name}",
@@ -147,10 +140,9 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 inputs=inputs or (wide,),
                 output=wide,
                 module=module and f"{section}.layers[0].{module}",
-                tensors=tensors,
-                copies=sum(_tensors(one) == tensors for one in each) if module else depth,
+                tensors=_tensors(getattr(block, module) if module else None),
+                copies=len(stack.layers),
                 skip=skip,
-                fed_by=fed_by,
             )
         )
 

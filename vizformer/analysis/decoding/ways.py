@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.costs.generation_cost import text_costs
+from vizformer.analysis.one_forward.predictions import writable
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.config import ModelConfig
 from vizformer.generation import GREEDY, Sampling, length_penalty, next_token

@@ -11,6 +11,5 @@ from vizformer.analysis.side_by_side.heads import (
     total_variation,
     two_answers,
 )
-from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
-from vizformer.analysis.side_by_side.streams import StreamCosines, stream_cosines
+from vizformer.analysis.side_by_side.runs import StreamCosines, TwoRuns, stream_cosines, two_runs
 from vizformer.analysis.side_by_side.weights import MovedPart, MovedTensor, MovedWeights, moved_weights

@@ -21,8 +21,8 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.heads.maps import Kind, site_name
+from vizformer.analysis.one_forward.predictions import writable
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.errors import TraceError
 from vizformer.model.input_check import row_at

@@ -4,19 +4,54 @@ Where encoder and decoder have a table each, it is the encoder's: the one that a
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
+from safetensors import safe_open
 from torch import Tensor
 
 from vizformer.checkpoints import AnyCheckpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.model import Transformer, without_memory
+
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|[\u4e00-\u9fff]")
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    words: tuple[str, ...]
+    counts: tuple[int, ...]  # how often each occurred in the text that the table learned from
+    unit: Float[ndarray, "n_words width"]  # the rows, less their mean, each of length 1 [n_words, width]
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row index of each word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    @cached_property
+    def average(self) -> float:
+        """The mean cosine of two rows: (|sum of the rows|^2 - n) / (n (n - 1)) for rows of length 1."""
+        n = len(self.unit)
+        return float((np.square(self.unit.sum(0, dtype=np.float64)).sum() - n) / (n * (n - 1)))
+
+    def nearest(self, word: str, most: int) -> list[tuple[str, float]]:
+        """The words whose rows point most nearly in the direction of a word's row, with their cosines.
+
+        Raises:
+            KeyError: the table does not have the word.
+        """
+        own = self.rows[word]
+        cosines = self.unit @ (self.unit[own] / max(float(np.linalg.norm(self.unit[own])), 1e-12))
+        kept = [row for row in np.argsort(-cosines)[: most + 1] if row != own][:most]
+        return [(self.words[row], float(cosines[row])) for row in kept]
 
 
 @dataclass(frozen=True)
@@ -212,3 +247,21 @@ def _table(checkpoint: AnyCheckpoint) -> Tensor:
 def _check(id: int, count: int) -> None:
     if not 0 <= id < count:
         raise TraceError("Token id {id} is outside the vocabulary: ids go from 0 to {last}.", id=id, last=count - 1)
+
+
+# Static word vectors: one row for each word, wherever it stands.
+#
+# Source: Mikolov et al. 2013, "Efficient Estimation of Word Representations in Vector Space" (the table, and sums
+# such as brother - he + she); the bundled table is made by `recipes.word_vectors`.
+def plain_words(text: str) -> list[str]:
+    """Splits a text into the words of these vectors: lower-case runs of English letters, and single Chinese characters."""
+    return _WORD.findall(text.lower().replace("’", "'"))
+
+
+def read_word_vectors(path: Path) -> WordVectors:
+    """The table of a file that `recipes.word_vectors` wrote."""
+    with safe_open(path, "np") as file:
+        notes, vectors = file.metadata(), file.get_tensor("vectors").astype(np.float32)
+    vectors = vectors - vectors.mean(0)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return WordVectors(tuple(notes["words"].split("\n")), tuple(map(int, notes["counts"].split())), unit)

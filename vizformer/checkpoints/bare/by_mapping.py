@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from vizformer.checkpoints.bare.derived_tensors import reshaped
 from vizformer.checkpoints.bare.layout import Layout, Plan
-from vizformer.checkpoints.bare.understanding import Examined, Source, understood
+from vizformer.checkpoints.bare.understanding import Source, understood
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Weights
-from vizformer.checkpoints.hugging_face.model_folder import empty_model
+from vizformer.checkpoints.hugging_face.model_folder import Examined, empty_model
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
@@ -75,10 +76,11 @@ def examine(folder: Folder, file: str, name: str, config: object, mapping: objec
             "The mapping does not fit {file} and its config: {problems}.", file=file, problems=listed(problems)
         )
     note = N_("the config and the roles of {n} tensors were given when the model was opened", n=len(parts))
-    reshaped = dict(_squeezed(parts, content.weights, shapes))
-    plan = Plan(options.to_dict(), parts, unused=unused, fills=fills, assumptions=(*content.weights.notes, note))
+    made = {name: reshaped(name, shape) for name, shape in _squeezed(parts, content.weights, shapes)}
+    notes = (*content.weights.notes, note)
+    plan = Plan(options.to_dict(), parts, unused=unused, fills=fills, assumptions=notes, made=made)
     return understood(
-        Source(folder, name, content), Layout(NAME, (), lambda answers: plan, reshaped, said_by=N_("the mapping")), {}
+        Source(folder, name, content), Layout(NAME, (), lambda answers: plan, said_by=N_("the mapping")), {}
     )
 
 

@@ -1,14 +1,14 @@
-"""The layout of bare weights for the loader: the names that it recognises, its questions, and the mapping of tensors."""
+"""The layout of bare weights for the loader: names, questions, the mapping of tensors; and a file's tensors in words."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from vizformer.checkpoints.bare.derived_tensors import Made
-from vizformer.checkpoints.bare.likeness import summary
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -16,6 +16,85 @@ from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
+
+# Describes the tensors of a file in words, for messages about files that no layout opens.
+#
+# Only what stands in the file is said: names, shapes, and the habit of naming that they follow.
+
+MOST = 8  # kinds of tensors in one message
+# Names that `transformers` gives the families that open with their config.json.
+_FAMILIES = (
+    (r"\.layer\.\d+\.attention\.self\.query\.weight", "BERT / RoBERTa"),
+    (r"\.layer\.\d+\.attention\.q_lin\.weight", "DistilBERT"),
+    (r"\.layers\.\d+\.attention\.query_key_value\.weight", "GPT-NeoX"),
+    (r"\.block\.\d+\.layer\.0\.SelfAttention\.q\.weight", "T5"),
+    (r"(?:encoder|decoder)\.layers\.\d+\.self_attn\.q_proj\.weight", "BART / Marian / OPT"),
+    (r"layers\.\d+\.self_attn\.q_proj\.weight", "LLaMA"),
+)
+# What is no model alone, or lies beside the file that says what it is.
+_KINDS: tuple[tuple[str, Message], ...] = (
+    (
+        r"\.(?:self|cross)_attention\.W_[QKVO]\.(?:weight|bias)$",
+        N_("the weights of a model folder of VizFormer, whose config.json is missing or says something else"),
+    ),
+    (r"lora_[AB]\b", N_("additions to the weights of another model (LoRA), which are no model alone")),
+    (r"\.(?:qweight|qzeros|absmax|quant_state.*)$", N_("quantised weights, packed with a few bits each")),
+)
+Said = TypeVar("Said", str, Message)
+
+
+def like(tensors: Mapping[str, Stored], habits: Sequence[tuple[str, Said]]) -> tuple[Said, str] | None:
+    """The first habit of naming that the tensors follow, and one that shows it; None where they follow none."""
+    matrices = [name for name, stored in tensors.items() if len(stored.shape) > 1]
+    for pattern, said in habits:
+        if found := next((name for name in matrices if re.search(pattern, name, re.IGNORECASE)), ""):
+            return said, found
+    return None
+
+
+def summary(weights: Weights) -> str:
+    """The tensors by kind: the numbers of layers and heads are written #."""
+    kinds = by_kind({name: stored.shape for name, stored in weights.tensors.items()})
+    lines = [
+        f"{shown(kind)} {list(shape)} × {len(names)}" if len(names) > 1 else f"{shown(names[0])} {list(shape)}"
+        for (kind, shape), names in list(kinds.items())[:MOST]
+    ]
+    return ", ".join(lines) + (", …" if len(kinds) > MOST else "")
+
+
+def by_kind(shapes: Mapping[str, Shape]) -> dict[tuple[str, Shape], list[str]]:
+    """Names that differ only in the numbers of layers and heads, with one shape."""
+    kinds: dict[tuple[str, Shape], list[str]] = {}
+    for name, shape in shapes.items():
+        kinds.setdefault((re.sub(r"(?<=\.)\d+(?=\.|$)", "#", name), shape), []).append(name)
+    return kinds
+
+
+def unrecognised(file: str, weights: Weights, layouts: str) -> Message:
+    """Says what a file holds of which no layout knows the names, and what would open."""
+    n = len(weights.tensors)
+    if (found := like(weights.tensors, _FAMILIES)) is not None:
+        return N_(
+            "{file} holds {n} tensors with names that `transformers` gives {family}, such as {name}. These families "
+            "open with their config.json: put it and the tokenizer beside the weights and open the folder.",
+            file=file,
+            n=n,
+            family=found[0],
+            name=shown(found[1]),
+        )
+    holds = N_("It holds {n} tensors: {summary}.", n=n, summary=summary(weights))
+    if (kind := like(weights.tensors, _KINDS)) is not None:
+        holds = N_("{holds} They look like {what} ({name}).", holds=holds, what=kind[0], name=shown(kind[1]))
+    return N_(
+        "{file} contains only weights, and a file of weights does not say what the model computes with "
+        "them. Save the model with its program, as a Hugging Face folder (save_pretrained), or describe "
+        "it in Python: vf.load(path, config=..., mapping=...). Weights alone open if their tensors have "
+        "the names of these: {layouts}. {holds}",
+        file=file,
+        holds=holds,
+        layouts=layouts,
+    )
+
 
 _LOSS = re.compile(r"(?:.*\.)?(?:criterion|loss|(?:criterion|loss)_\w+|\w+_(?:criterion|loss))\.(?:weight|pos_weight)")
 
@@ -29,8 +108,6 @@ class Plan:
     has_head: bool = True  # whether the weights predict tokens
     ties: Mapping[str, str] = field(default_factory=dict)  # names under which a tensor is repeated
     unused: Mapping[str, Message] = field(default_factory=dict)  # names of tensors that are not needed -> why
-    # names of tensors that have no place -> what they are taken for, where that can be told
-    unplaced: Mapping[str, Message] = field(default_factory=dict)
     # parameters of ours for which there is no tensor -> what they are for this shape
     fills: Mapping[str, Callable[[Shape], Tensor]] = field(default_factory=dict)
     assumptions: tuple[Message, ...] = ()
@@ -45,8 +122,6 @@ class Layout:
     name: str  # name of the code that writes such tensor names
     questions: tuple[Question, ...]
     plan: Callable[[Mapping[str, Value]], Plan]
-    # tensors that are to be read in another shape (a table of positions with a batch dimension)
-    reshaped: Mapping[str, Shape] = field(default_factory=dict)
     reads_only_ids: bool = False  # whether a tokenizer would mean nothing, as there is no table of embeddings
     # fields beside the weights -> values under which the model computes what none does here
     refuses: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
@@ -123,25 +198,7 @@ def no_norm_biases(parts: list[Part], weights: Weights, norms: Mapping[str, str]
     return fills
 
 
-def causal_masks(weights: Weights) -> dict[str, Message]:
-    """Buffers of the attention that hold what follows from the positions: 1 at and below the diagonal."""
-    note = N_("the causal mask: it follows from the positions")
-    return {
-        name: note
-        for name, stored in weights.tensors.items()
-        if name.endswith(".attn.masked_bias") or (name.endswith((".attn.bias", ".attn.mask")) and _is_causal(stored))
-    }
-
-
 def of_losses(weights: Weights) -> dict[str, Message]:
     """The class weights of a training loss, which no forward uses, with a note on each."""
     note = N_("the class weights of the training loss: the model does not use them")
     return {name: note for name, stored in weights.tensors.items() if _LOSS.fullmatch(name) and len(stored.shape) < 2}
-
-
-def _is_causal(stored: Stored) -> bool:
-    *above, rows, columns = stored.shape if len(stored.shape) > 1 else (0, 1)
-    if rows != columns or any(n != 1 for n in above):
-        return False
-    mask = stored.read().reshape(rows, columns)
-    return bool(torch.equal(mask, torch.ones_like(mask).tril()))

@@ -7,21 +7,17 @@ then is consistent under these assumptions, and no more.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 
 from vizformer.checkpoints.bare import by_mapping
-from vizformer.checkpoints.bare.layout import Layout
+from vizformer.checkpoints.bare.layout import Layout, unrecognised
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, gpt, meta
-from vizformer.checkpoints.bare.likeness import unrecognised
-from vizformer.checkpoints.bare.tokenizers_beside import PARAMS
-from vizformer.checkpoints.bare.understanding import Examined, Source, understood
+from vizformer.checkpoints.bare.understanding import Source, understood
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Weights
-from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
-from vizformer.checkpoints.tensors.filling import fill
+from vizformer.checkpoints.hugging_face.model_folder import Examined, filled, wrong_numbers
 from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
@@ -49,8 +45,8 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *
             file=f"{file}{MAPPED}",
         )
     content = open_file(folder, file)
-    beside = {name: said for name in (CONFIG, PARAMS) if (said := _beside(folder, name))}
-    source = Source(folder, name, content._replace(said={**content.said, **beside}))
+    beside = folder.object(CONFIG) if folder.has(CONFIG) else {}
+    source = Source(folder, name, content._replace(said={**content.said, **({CONFIG: beside} if beside else {})}))
     known = meta.recognise(content.weights, source.content.said)
     layouts: Sequence[Recognise] = LAYOUTS if known is None else (lambda __: known,)
     layout, tried = _recognised(source, file, given, layouts)
@@ -66,7 +62,7 @@ def examine(folder: Folder, file: str, name: str, given: Mapping[str, object], *
         _require_an_answer(source, layout, given, numbers)
         raise
     found = tried if tried.report.answers == answers.values else understood(source, layout, answers.values)
-    notes = (*content.weights.notes, *answers.notes, *_of_config(beside.get(CONFIG, {})), *found.report.assumptions)
+    notes = (*content.weights.notes, *answers.notes, *_of_config(beside), *found.report.assumptions)
     return replace(found, report=replace(found.report, assumptions=notes, taken=answers.taken))
 
 
@@ -111,8 +107,7 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
         raise misfit(report)
     if wrong := wrong_numbers(examined.match):
         raise without_numbers(report, wrong)
-    made = {name: partial(make, examined.shapes[name]) for name, make in examined.plan.fills.items()}
-    return fill(examined.empty, examined.match.used, examined.shapes, made, dtype, device)
+    return filled(examined, dtype, device)
 
 
 def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
@@ -176,11 +171,6 @@ def _refuse_what_is_said(layout: Layout, said: Said, file: str) -> None:
             layout=layout.name,
             problems=listed(wrong),
         )
-
-
-def _beside(folder: Folder, name: str) -> dict[str, object]:
-    """The fields of a file beside the weights, such as config.json, if there is one."""
-    return folder.object(name) if folder.has(name) else {}
 
 
 def _of_config(beside: Mapping[str, object]) -> list[Message]:

@@ -1,33 +1,105 @@
 """The model that bare weights are under given answers: options, tensors, tokenizer, and the report of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from torch import Tensor
+from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.bare.buffers import plays_no_part
-from vizformer.checkpoints.bare.derived_tensors import by_source, with_made
-from vizformer.checkpoints.bare.layout import Layout, Plan
-from vizformer.checkpoints.bare.likeness import by_kind
-from vizformer.checkpoints.bare.tokenizers_beside import backend_beside, stray, tokenizers_for, usual_marks
-from vizformer.checkpoints.bare.vocabulary_tokenizer import inside, unused
+from vizformer.checkpoints.bare.derived_tensors import by_source, plays_no_part, with_made
+from vizformer.checkpoints.bare.layout import Layout, Plan, by_kind
 from vizformer.checkpoints.files.containers import Content
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.files.weights import Stored, Weights
+from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.folder_tokenizers import complete_ids
-from vizformer.checkpoints.hugging_face.model_folder import empty_model
+from vizformer.checkpoints.hugging_face.model_folder import Examined, empty_model
 from vizformer.checkpoints.tensors.matching import Found, Match, match_parts
 from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Value
 from vizformer.checkpoints.tensors.report import Report, TensorFate, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
-from vizformer.checkpoints.tokenizers.special_tokens import token_ids
+from vizformer.checkpoints.tokenizers import sentencepiece_files
+from vizformer.checkpoints.tokenizers.refusals import guarded
+from vizformer.checkpoints.tokenizers.special_tokens import token_ids, without_tokenizer
+from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, TOKENIZER, TRIAL, byte_level, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
-from vizformer.model import Transformer
 from vizformer.text import Tokenizer
+
+# The tokenizer that lies beside bare weights, if there is one, and whether it goes with them.
+
+END = "<|endoftext|>"
+
+
+def backend_beside(folder: Folder, rows: int) -> Backend | None:
+    if folder.has(TOKENIZER):
+        return read_tokenizer(folder, rows=rows)
+    if folder.has("vocab.json") and folder.has("merges.txt"):
+        return byte_level(folder, {"bos_token": END, "eos_token": END, "unk_token": END})
+    name = sentencepiece_files.find(folder)
+    return None if name is None else sentencepiece_files.sentencepiece(folder, name)
+
+
+def tokenizers_for(
+    folder: Folder, backend: Backend | None, config: ModelConfig
+) -> tuple[Tokenizer, Tokenizer | None, Message]:
+    """The tokenizer beside the weights, or the reader of numbers.
+
+    Also the source's, if it is another, and what is assumed.
+    """
+    rows, has_source = config.source_vocab_size, folder.has(SOURCES)
+    if backend is None:
+        return without_tokenizer(config)
+    tokenizer = _checked(TOKENIZER, backend)
+    if rows is None:
+        return tokenizer, None, N_("the tokenizer beside the weights is the model's")
+    if not has_source:
+        return tokenizer, None, N_("the tokenizer beside the weights is that of the source and of the target")
+    return (
+        tokenizer,
+        _checked(SOURCES, read_tokenizer(folder, SOURCES)),
+        N_("{sources} beside the weights is the source's tokenizer, the other one the target's", sources=SOURCES),
+    )
+
+
+def stray(folder: Folder, backend: Backend, rows: int, source_rows: int | None) -> Message | None:
+    """Why the tokenizer beside the weights is not the model's; None where it may be.
+
+    Every token id must have a row in a table of embeddings, and each of two tables a tokenizer.
+    """
+    if source_rows not in (None, rows) and not folder.has(SOURCES):
+        return N_(
+            "the model has two vocabularies, of {source:,} and {target:,} tokens, and there is one "
+            "tokenizer beside the weights: VizFormer does not use it (the source's would be {sources}, "
+            "the target's {targets})",
+            source=source_rows,
+            target=rows,
+            sources=SOURCES,
+            targets=TOKENIZER,
+        )
+    pairs = [(TOKENIZER, backend, rows)]
+    if source_rows is not None and folder.has(SOURCES):
+        pairs.append((SOURCES, read_tokenizer(folder, SOURCES), source_rows))
+    for name, one, expected in pairs:
+        if not 0 <= (found := _highest(name, one)) < expected:
+            return N_(
+                "the tokenizer beside the weights has token ids up to {found}, the embedding table "
+                "{expected} rows: the tokenizer belongs to another model, and VizFormer does not use it",
+                found=found,
+                expected=expected,
+            )
+    return None
+
+
+def _highest(name: str, backend: Backend) -> int:
+    """The highest token id that it has, or makes."""
+    highest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    return max(highest, max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1))
+
+
+def _checked(name: str, backend: Backend) -> Tokenizer:
+    return tried(guarded(name, lambda: Tokenizer(backend)))
 
 
 class Source(NamedTuple):
@@ -38,22 +110,9 @@ class Source(NamedTuple):
     content: Content
 
 
-@dataclass(frozen=True)
-class Examined:
-    """Weights that were understood: everything but the numbers has been read; `empty` waits for them (once)."""
-
-    report: Report
-    tokenizer: Tokenizer
-    match: Match
-    plan: Plan
-    shapes: Mapping[str, Shape]
-    empty: Transformer
-    source_tokenizer: Tokenizer | None = None
-
-
 def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Examined:
     """The model that the weights are under these answers."""
-    folder, name, (weights, said, vocabularies) = source
+    folder, name, (weights, said) = source
     plan = layout.plan({name: answer for name, answer in answers.items() if name != KNOWN_CODE.name})
     options = dict(plan.options)
     tables = options["vocab_size"], options.get("source_vocab_size")
@@ -62,10 +121,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
     if aside is not None:
         backend = None
     if backend is not None:
-        complete_ids(options, token_ids(folder, backend, usual_marks(folder, backend)))
-    words = None if backend is not None or layout.reads_only_ids else inside(vocabularies, *tables)
-    if words is not None:
-        complete_ids(options, words.roles)
+        complete_ids(options, token_ids(folder, backend, {"bos_token": END, "eos_token": END}))
     try:
         config = ModelConfig(**options)
     except ConfigError as error:
@@ -78,10 +134,8 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = _matched(layout, plan, weights, shapes)
-    tokenizer, source_tokenizer, about = tokenizers_for(folder, backend, config, words)
+    tokenizer, source_tokenizer, about = tokenizers_for(folder, backend, config)
     notes = [about] if aside is None else [aside, about]
-    if words is None and backend is None and (left := unused(vocabularies, *tables)) is not None:
-        notes.append(left)
     contradictions = _contradictions(config, said)
     report = Report(
         name=name,
@@ -98,15 +152,12 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
         questions=layout.questions,
         answers=answers,
     )
-    return Examined(report, tokenizer, matched, plan, shapes, empty, source_tokenizer)
+    return Examined(report, tokenizer, matched, shapes, empty, source_tokenizer)
 
 
 def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
-    """The tensors held against the plan; those that are read in another shape are listed in their own."""
-    tensors = dict(with_made(weights, plan.made).tensors)
-    for name, shape in ((name, shape) for name, shape in layout.reshaped.items() if name not in plan.made):
-        stored = tensors[name]
-        tensors[name] = Stored(stored.file, shape, stored.dtype, partial(_reshaped, stored, shape))
+    """The tensors held against the plan; those that are made of others are listed as they lie in the file."""
+    tensors = with_made(weights, plan.made).tensors
 
     def reason(name: str, tensor: Found) -> Message | None:
         return plan.unused.get(name) or plays_no_part(tensor.stored)
@@ -119,18 +170,11 @@ def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, 
         Weights(tensors, weights.files),
         shapes,
         said_by=layout.said_by or N_("the layout of {layout}", layout=layout.name),
-        unplaced=plan.unplaced,
     )
-    fates = [
-        replace(fate, shape=weights.tensors[fate.name].shape) if fate.name in layout.reshaped else fate
-        for fate in matched.fates
-    ]
     problems = tuple(in_kinds(matched))
-    return replace(matched, fates=by_source(fates, plan.made, weights), problems=problems)
-
-
-def _reshaped(stored: Stored, shape: Shape) -> Tensor:
-    return stored.read().reshape(shape)
+    fates = by_source(matched.fates, plan.made, weights)
+    made = {name: partial(make, shapes[name]) for name, make in plan.fills.items()}
+    return replace(matched, fates=fates, problems=problems, made=made)
 
 
 # What fields beside the weights say that the tensors say too.

@@ -1,29 +1,17 @@
 """A single file of weights as people save them: a state dict, alone or inside what else a training keeps.
 
 `torch.save(model.state_dict())`, nanoGPT's {"model": ..., "model_args": ...}, Lightning's {"state_dict": ...,
-"hyper_parameters": ...}, {"model_state_dict": ..., "stoi": ...}; names that a wrapper has put "module." (DataParallel) or
+"hyper_parameters": ...}, {"model_state_dict": ..., "epoch": ...}; names that a wrapper has put "module." (DataParallel) or
 "_orig_mod." (torch.compile) before.
-
-Weights that several machines computed with at once are in several files (Meta's consolidated.00.pth, .01.pth, ...), each
-with a slice of every matrix, and all of every norm:
-
-    y = x W^T   W_Q, W_K, W_V, the first two of the network, the head: rows     W_O and the last of the network: columns
-
-Source: Shoeybi et al. 2019, "Megatron-LM", section 3; github.com/meta-llama/llama (model.py).
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
-
-import torch
-from torch import Tensor
 
 from vizformer.checkpoints.files import formats
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
-from vizformer.checkpoints.files.vocabularies_inside import Vocabulary, vocabularies
 from vizformer.checkpoints.files.weights import (
     Stored,
     Weights,
@@ -35,65 +23,7 @@ from vizformer.checkpoints.files.weights import (
     stored_tensors,
 )
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_, Message
-
-_FILE = re.compile(r"consolidated\.(\d\d)\.pth")
-_ROWS = re.compile(r"layers\.\d{1,4}\.(attention\.w[qkv]|feed_forward\.w[13])\.weight|output\.weight")
-_COLUMNS = re.compile(r"layers\.\d{1,4}\.(attention\.wo|feed_forward\.w2)\.weight")
-_TOKENS, _NORM = "tok_embeddings.weight", "norm.weight"
-
-
-def parts(name: str, names: Collection[str]) -> list[str]:
-    """The files of which `name` is one, from the first number to the last, also those that are missing; none if alone."""
-    numbers = [int(found[1]) for one in (name, *names) if (found := _FILE.fullmatch(one))]
-    alone = not _FILE.fullmatch(name) or max(numbers) == 0
-    return [] if alone else [f"consolidated.{number:02}.pth" for number in range(max(numbers) + 1)]
-
-
-def joined(files: Sequence[Weights]) -> Weights:
-    """The tensors put together, each when it is read."""
-    first = files[0]
-    tensors: dict[str, Stored] = {}
-    problems: list[Message] = []
-    for name in dict.fromkeys(name for one in files for name in one.tensors):
-        pieces = [one.tensors[name] for one in files if name in one.tensors]
-        if len(pieces) < len(files) or len({(piece.shape, piece.dtype) for piece in pieces}) > 1:
-            problems.append(N_("{name} is missing in some of them, or differs", name=shown(name)))
-        elif (axis := _axis(name, first, len(files))) is not None:
-            shape = tuple(n * len(files) if place == axis else n for place, n in enumerate(pieces[0].shape))
-            tensors[name] = Stored(first.where, shape, pieces[0].dtype, partial(_read, pieces, axis), copied=True)
-        elif len(pieces[0].shape) > 1 or any(not torch.equal(piece.read(), pieces[0].read()) for piece in pieces[1:]):
-            problems.append(N_("VizFormer does not know how {name} was split", name=shown(name)))
-        else:
-            tensors[name] = pieces[0]
-    if problems:
-        raise CheckpointError(
-            "{files} do not fit together as slices of one model: {problems}. Copy all of them again, or "
-            "convert them with `transformers` and open the result.",
-            files=", ".join(shown(one.where) for one in files[:6]),
-            problems=listed(problems),
-        )
-    note = N_("{n} files each have a slice of every matrix: VizFormer joined the slices", n=len(files))
-    sizes = {name: size for one in files for name, size in one.files.items()}
-    return Weights(tensors, sizes, (note, *first.notes))
-
-
-def _axis(name: str, first: Weights, n: int) -> int | None:
-    """Along which axis a matrix was cut; None where that is not known, and of what was not.
-
-    Of the embeddings columns (to LLaMA 2) or rows (LLaMA 3): a row of what was not cut in columns is as wide as a norm.
-    """
-    if len(first.tensors[name].shape) != 2:
-        return None
-    if name == _TOKENS and _NORM in first.tensors:
-        width, columns = first.tensors[_NORM].shape[0], first.tensors[name].shape[1]
-        return {width: 0, width // n: 1}.get(columns)
-    return 1 if _COLUMNS.fullmatch(name) else 0 if _ROWS.fullmatch(name) else None
-
-
-def _read(pieces: Sequence[Stored], axis: int) -> Tensor:
-    return torch.cat([piece.read() for piece in pieces], axis)
-
+from vizformer.messages import N_
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 STANDARD = ("model.safetensors", "pytorch_model.bin")  # what `open_weights` finds, in shards too
@@ -111,7 +41,6 @@ class Content(NamedTuple):
 
     weights: Weights  # the tensors, by their names without wrappers
     said: dict[str, Mapping[str, Any]]  # what describes the model beside them: place -> field -> value
-    vocabularies: list[Vocabulary]
 
 
 def candidates(names: list[str]) -> list[str]:
@@ -124,8 +53,6 @@ def choose(folder: Folder) -> str | None:
         if folder.has(name) or folder.has(f"{name}.index.json"):
             return name
     found = candidates(folder.names()) or [n for n in formats.weights_in(folder) if not n.startswith(_NOT_WEIGHTS)]
-    if found and set(parts(found[0], found)).issuperset(found):
-        return found[0]
     if len(found) > 1:
         raise CheckpointError(
             "{folder} holds several files of weights: {files}. Give the path of one of them.",
@@ -136,15 +63,8 @@ def choose(folder: Folder) -> str | None:
 
 
 def open_file(folder: Folder, name: str) -> Content:
-    """The tensors of one file, or of all that have slices of them, and what it says of the model beside them."""
-    if sliced := [_open(folder, part) for part in parts(name, folder.names())]:
-        return sliced[0]._replace(weights=joined([part.weights for part in sliced]))
-    return _open(folder, name)
-
-
-def _open(folder: Folder, name: str) -> Content:
+    """The tensors of one file, and what it says of the model beside them."""
     said: dict[str, Mapping[str, Any]] = {}
-    words: list[Vocabulary] = []
     if name in STANDARD and not folder.has(name):
         weights = open_weights(folder)
     else:
@@ -153,12 +73,10 @@ def _open(folder: Folder, name: str) -> Content:
         if (formats.writer_of(path) or usual) == "safetensors":
             tensors = open_safetensors(path, name)
         else:
-            whole = load_torch(path, name)
-            content, said = _unpacked(whole, name)
-            words = [] if content is whole else vocabularies(whole)
+            content, said = _unpacked(load_torch(path, name), name)
             tensors = stored_tensors(content, path, name)
         weights = Weights(tensors, {name: path.stat().st_size})
-    return Content(replace(weights, tensors=_unwrapped(weights.tensors)), said, words)
+    return Content(replace(weights, tensors=_unwrapped(weights.tensors)), said)
 
 
 def _unpacked(content: object, name: str, depth: int = 0) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vizformer.checkpoints.files import adapters, finding, formats
+from vizformer.checkpoints.files import finding, formats
 from vizformer.checkpoints.files.untrusted_folder import JSON_LIMIT, first_line
 from vizformer.errors import CheckpointError
 
@@ -122,7 +122,7 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     if _CONFIG[0] not in there:
         if any(file.lower().endswith(".gguf") for file in there):
             raise CheckpointError(formats.told("gguf", name))
-        if adapters.ADAPTER in there:
+        if finding.ADAPTER in there:
             raise finding.adapter_error(name)
         raise CheckpointError(
             "{name} has no config.json: it is no model in Hugging Face layout. Choose another one.", name=name
@@ -130,9 +130,9 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     chosen = [file for file in (*_CONFIG, *_TOKENIZER) if file in there]
     beside = {file for file in there if "/" not in file}
     if (main := finding.choose(name, beside)) is not None:
-        chosen += sorted(beside & {adapters.ADAPTER, adapters.WEIGHTS}) if adapters.ADAPTER in beside else []
+        chosen += sorted(beside & {finding.ADAPTER, finding.WEIGHTS}) if finding.ADAPTER in beside else []
         return [*chosen, main, *finding.shards(main, beside)]
-    if adapters.ADAPTER in there:
+    if finding.ADAPTER in there:
         raise finding.adapter_error(name)
     if (known := formats.by_name(sorted(beside))) is not None:
         raise CheckpointError(known)

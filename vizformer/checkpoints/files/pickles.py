@@ -257,15 +257,16 @@ def _opcodes(content: bytes, pickles: int) -> None:
     """Holds the opcodes to those that torch reads, and their number to what is built in a second."""
     file, n, marks = io.BytesIO(content), 0, 0
     for _ in range(pickles):
-        for code, *_ in pickletools.genops(file):
-            n += 1
-            if code.name not in _OPCODES:
-                raise ForeignError(f"the opcode {code.name}")
+        for code, _, _ in pickletools.genops(file):
+            n, name = n + 1, code.name
+            if name not in _OPCODES:
+                raise ForeignError(f"the opcode {name}")
             if n > MOST_OPCODES:
                 raise PickleError(f"more than {MOST_OPCODES:,} opcodes")
-            marks += code.name == "MARK"
-            if marks > MOST_MARKS:
-                raise PickleError(f"more than {MOST_MARKS:,} marks")
+            if name == "MARK":
+                marks += 1
+                if marks > MOST_MARKS:
+                    raise PickleError(f"more than {MOST_MARKS:,} marks")
     if pickles == 1 and file.tell() != len(content):
         raise PickleError("something stands behind its end")
 

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Made, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.missing_parameters import Made
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import ACTIVATIONS, Part, attention, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding

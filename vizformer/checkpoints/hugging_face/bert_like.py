@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import ACTIVATIONS, Part, attention, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message

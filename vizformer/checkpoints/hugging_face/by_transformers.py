@@ -26,10 +26,9 @@ from vizformer.checkpoints.files.finding import find_weights
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, first_line, listed, shown
 from vizformer.checkpoints.files.weights import FLOATS, SAFETENSORS, Stored, Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
-from vizformer.checkpoints.hugging_face.fields_read import never_read
 from vizformer.checkpoints.hugging_face.folder_tokenizers import read_vocabularies, with_rows
 from vizformer.checkpoints.hugging_face.model_folder import NotOursError, misfit
-from vizformer.checkpoints.hugging_face.said_by_config import said_by
+from vizformer.checkpoints.hugging_face.said_by_config import never_read, said_by
 from vizformer.checkpoints.hugging_face.text_part import INSIDE, language_model, left_aside, without_tower
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.recorded.wrapping import (
@@ -40,12 +39,12 @@ from vizformer.checkpoints.recorded.wrapping import (
     rows_read,
 )
 from vizformer.checkpoints.tensors.matching import Found
-from vizformer.checkpoints.tensors.placement import place
+from vizformer.checkpoints.tensors.memory import place
 from vizformer.checkpoints.tensors.report import NO_HEAD, Fate, Report, TensorFate
 from vizformer.checkpoints.tokenizers.classes import by_class_alone
+from vizformer.config import ModelShape
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
-from vizformer.options.shape import ModelShape
 from vizformer.recorder.recorder import blocks_of
 from vizformer.text import IdTokenizer, Tokenizer
 

@@ -1,16 +1,18 @@
 """The interface between the loader and a family of models: three functions and a few names."""
 
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import torch
 from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tensors.activations import THEIRS
-from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tensors.tensor_map import THEIRS, Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
@@ -29,6 +31,15 @@ _WITH_HEAD = (
     "ForConditionalGeneration",
     "MarianMTModel",
 )
+
+Made = dict[str, Callable[[], Tensor]]  # by our names
+WAVES = N_("positions are sinusoidal; VizFormer stores them as a table")
+
+
+def head(config: ModelConfig) -> list[Part]:
+    """The output layer, where it is not tied, and its bias, where it has one."""
+    weight = [] if config.tied_unembedding else linear("lm_head", "unembedding", bias=False)
+    return [*weight, *([Part("lm_head.bias", ("logit_bias",))] if config.logit_bias else [])]
 
 
 @dataclass(frozen=True)
@@ -127,3 +138,59 @@ SPARE_BIAS = N_("a second bias of the head, which the model does not add unless 
 def says_head(architecture: str) -> bool:
     """Whether a class of `transformers` of this name predicts tokens."""
     return architecture.endswith(_WITH_HEAD)
+
+
+# Parameters that our layers have and a family's files do not: made so that they change nothing, or from the options.
+def zeros(names: Iterable[str], width: int) -> Made:
+    return dict.fromkeys(names, partial(torch.zeros, width))
+
+
+def stored(parts: Sequence[Part], made: Container[str]) -> list[Part]:
+    """The `parts` that a file has to contain: all whose parameters are not made."""
+    return [part for part in parts if not all(target in made for target in part.targets)]
+
+
+def fairseq_waves(n: int, width: int, padding: int | None, first: int) -> Tensor:
+    """Rows `first`..first + n - 1 of fairseq's sinusoidal positions, in which the padding's row is 0.
+
+    Row p is [sin(p f_0), ..., sin(p f_(w-1)), cos(p f_0), ..., cos(p f_(w-1))],  f_i = 10000^(-i / (w - 1)),  w = width/2
+
+    The paper divides by w instead of w - 1.  Computed in float32, as the models were trained.
+
+    Source: `SinusoidalPositionalEmbedding` of fairseq, and of the models of `transformers` that came from there.
+    """
+    half = width // 2
+    frequency = torch.exp(torch.arange(half).float() * -(math.log(10_000) / max(half - 1, 1)))  # [half]
+    row = torch.arange(first, first + n)  # [n]
+    angle = row.float()[:, None] * frequency[None, :]  # [n, half]
+    waves = torch.cat([angle.sin(), angle.cos()], dim=1)
+    waves = torch.cat([waves, torch.zeros(n, width - 2 * half)], dim=1)  # an odd width ends in a 0
+    return torch.where((row == (-1 if padding is None else padding))[:, None], 0.0, waves)  # [n, width]
+
+
+# What decoders in the manner of GPT-2 have in common: what becomes of their tensors.
+def tensors(
+    config: ModelConfig,
+    template: Mapping[str, Sequence[str]],
+    table: str,
+    positions: str,
+    layer: str = "h.{}",
+    final: str = "ln_f",
+    *,
+    skip: int = 0,
+    no_bias: Sequence[str] = (),
+    transposed: Sequence[str] = (),
+) -> list[Part]:
+    """What becomes of every tensor.
+
+    `table`, `positions` and `final` are what tables and the last norm are called, `layer` is with what the names of the
+    modules in `template` begin; the others are as in `Part` and `layers`.
+    """
+    name = "decoder.layers.{}"
+    return [
+        Part(f"{table}.weight", ("embedding.weight",)),
+        Part(f"{positions}.weight", ("position_embedding.weight",), skip=skip),
+        *layers(template, layer, name, config.n_decoder_layers, no_bias=no_bias, transposed=transposed),
+        *(linear(final, "decoder.final_norm") if config.final_norm else []),
+        *head(config),
+    ]

@@ -1,7 +1,6 @@
 """The fields of somebody else's config.json: each one is read, held to what is supported, or known to be harmless."""
 
 import json
-import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, LiteralString
@@ -73,8 +72,8 @@ class Fields:
     Attributes:
         written: the JSON object as it is.
         raw: the same by first names.
-        recorded: fields that ask for what our own Transformer does not compute; the model's own code is recorded then.
-        refused: those of them that are problems.
+        refused: the fields whose values our own Transformer does not compute, and these values; `problems` says why.
+        assumptions: what had to be assumed.
     """
 
     def __init__(
@@ -150,11 +149,10 @@ class Fields:
         self.refuse(name, "it must be a whole number from 1 to {limit}", limit=LARGEST)
         return 1
 
-    def number(self, name: str, within: Mapping[str, Any] | None = None) -> float:
-        """A finite number above 0, taken from the nested object `within` where that has it."""
-        value = within[name] if within is not None and name in within else self.value(name)
-        self._read.add(name)
-        if type(value) in (int, float) and 0 < value < 1e30 and math.isfinite(value):
+    def number(self, name: str) -> float:
+        """A number above 0 and below 1e30; a problem (and 0.5) where it is none."""
+        value = self.value(name)
+        if type(value) in (int, float) and 0 < value < 1e30:
             return float(value)
         self.refuse(name, "it must be a number above 0")
         return 0.5

@@ -10,8 +10,7 @@ from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tokenizers.classes import by_class
 from vizformer.checkpoints.tokenizers.refusals import guarded
-from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, settings
-from vizformer.checkpoints.tokenizers.token_ids import as_numbers, without_tokenizer
+from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, as_numbers, settings, without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import TOKENIZER, TRIAL, Vocabularies, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError

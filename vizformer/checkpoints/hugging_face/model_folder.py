@@ -14,7 +14,7 @@ from vizformer.checkpoints.files.finding import find_weights
 from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, listed, shown
 from vizformer.checkpoints.files.weights import Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE, NAMES
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, stored
 from vizformer.checkpoints.hugging_face.fields import Fields, fields_of
 from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     complete_ids,
@@ -22,11 +22,9 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     read_vocabularies,
     tokenizers_of,
 )
-from vizformer.checkpoints.hugging_face.missing_parameters import stored
 from vizformer.checkpoints.hugging_face.text_part import INSIDE, family_inside, language_model, left_aside
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
-from vizformer.checkpoints.tensors.filling import fill
-from vizformer.checkpoints.tensors.matching import Found, Match, fate, match_parts
+from vizformer.checkpoints.tensors.matching import Found, Match, fate, fill, match_parts
 from vizformer.checkpoints.tensors.report import NO_HEAD, Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
@@ -96,7 +94,7 @@ MOST_POSITIONS = 32_768  # of tables computed from the options; no text that Viz
 
 @dataclass(frozen=True)
 class Examined:
-    """A folder that was understood: everything but the numbers has been read; `empty` waits for them (once)."""
+    """A folder or a file that was understood: all but the numbers has been read; `empty` waits for them (once)."""
 
     report: Report
     tokenizer: Tokenizer
@@ -149,6 +147,11 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
     report = examined.report
     if problems := list(report.problems) or wrong_numbers(examined.match):
         raise misfit(next(iter(report.files)), problems)
+    return filled(examined, dtype, device)
+
+
+def filled(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:
+    """The model that waits, with the numbers of the tensors that were found."""
     matched = examined.match
     return fill(examined.empty, matched.used, examined.shapes, matched.made, dtype, device)
 

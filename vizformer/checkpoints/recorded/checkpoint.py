@@ -5,34 +5,58 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
 
 from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
-from vizformer.checkpoints.recorded.call import Run, answer_of, rows_of, usual_run
 from vizformer.checkpoints.recorded.edits import Places, as_recorded, edited
-from vizformer.checkpoints.recorded.embeddings import Embeddings
-from vizformer.checkpoints.recorded.reading import CachedModel, RecordedReading
+from vizformer.checkpoints.recorded.reading import (
+    CachedModel,
+    Embeddings,
+    RecordedReading,
+    Run,
+    answer_of,
+    rows_of,
+    usual_run,
+)
+from vizformer.config import ModelShape
 from vizformer.errors import OwnArithmeticError, TraceError, VizformerError
-from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search_of, stream_of
+from vizformer.generation import GREEDY, GenerationStep, Hypothesis, beam_search_of, stream_of
 from vizformer.model import Edit, Trace
 from vizformer.model.head_weights import HeadWeights
-from vizformer.options.shape import ModelShape
 from vizformer.recorder.as_trace import app_sites
 from vizformer.recorder.checks import MOST, Checked, check_lengths, lengths_of
-from vizformer.recorder.head_weights import WeightsRecorder, weights_of
-from vizformer.recorder.head_writes import heard_again
+from vizformer.recorder.head_weights import (
+    PROVED,
+    WeightsRecorder,
+    heard_again,
+    is_scaled,
+    through_vocabulary,
+    weights_of,
+)
 from vizformer.recorder.op_steps import Again
 from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.recorder.recorder import Recorder
-from vizformer.text import Tokenizer
+from vizformer.text import Token, Tokenizer
 
 _DRAWN = 1000  # ids of which the texts of the checks consist
-
+_READ = 32  # tokens of the text by which matrices are found
 
 MOST_PREFIXES = 128  # runs for the logits of a text, of a model that hands back its last row alone
+
+
+class RecordedCircuits(NamedTuple):
+    """The matrices of the heads of the stack that predicts, each up to a positive factor.
+
+    Attributes:
+        layers: of each layer, reading the stream at its beginning; None of those that are not found and proved.
+        through: W_U W_E [d_model, d_model]; None if it is not found and proved.
+    """
+
+    layers: list[HeadWeights]
+    through: Tensor | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,8 +65,9 @@ class RecordedCheckpoint(AnyCheckpoint):
 
     Attributes:
         module: the model, in evaluation; its parameters are never changed.
-        run: runs the module once (`vizformer.checkpoints.recorded.call`).
+        run: runs the module once (`vizformer.checkpoints.recorded.reading`).
         predicts: whether it hands back logits.
+        last_row_alone: whether it hands back those of its last token alone.
         places: where the app's names of sites and of points of the stream lie in it.
     """
 
@@ -52,6 +77,7 @@ class RecordedCheckpoint(AnyCheckpoint):
     of: ModelShape
     run: Run = usual_run
     predicts: bool = True
+    last_row_alone: bool = False
     places: Places = field(default_factory=lambda: Places({}, {}, {}))
     source_tokenizer: Tokenizer | None = field(default=None, kw_only=True)
     is_own: ClassVar[bool] = False
@@ -133,14 +159,8 @@ class RecordedCheckpoint(AnyCheckpoint):
         apart = [call for call in recorder.calls if call.pieces and call.set_by_hand]
         if apart:
             raise TraceError("{site} reads its queries in pieces: nothing is set there by hand.", site=apart[0].site)
-        return RecordedTrace(
-            recorder.calls,
-            recorder.points,
-            tuple(recorder.escaped.values()),
-            recorder.stacks,
-            output=recorder.output,
-            model_name=type(self.module).__name__,
-            tail=recorder.tail,
+        return RecordedTrace.of(
+            recorder,
             again=Again(self.module, lambda: self._run(ids, target_ids), tuple(edits)),
             causal=bool(self.shape.decoder_heads) if self.places.sites else None,
         )
@@ -191,20 +211,12 @@ class RecordedCheckpoint(AnyCheckpoint):
 
         return check_lengths(self.module, run, lengths_of(self.module, min(MOST, shape.max_positions)), heard=heard)
 
-    def trace(
-        self,
-        text: str | None = None,
-        *,
-        target: str | None = None,
-        ids: Sequence[int] | None = None,
-        target_ids: Sequence[int] | None = None,
-        edit: Edit | None = None,
-        heard: Callable[[int, int], None] | None = None,
+    def _trace(
+        self, read: dict[str, tuple[Token, ...]], edit: Edit | None, heard: Callable[[int], None] | None
     ) -> Trace:
-        read = self._read(text, target, ids, target_ids, edit)
         edits = () if edit is None else as_recorded(edit, self.places)
         given = [self.tensor(tokens) for tokens in read.values()]
-        recorded = self.recorded(*given, edits=edits, heard=self._heard(heard))
+        recorded = self.recorded(*given, edits=edits, heard=heard)
         labels = [[token.text for token in tokens] for tokens in read.values()]
         trace: Trace = recorded.with_tokens(*labels).as_trace()
         logits = self._logits(recorded.output, given, edit)
@@ -231,50 +243,18 @@ class RecordedCheckpoint(AnyCheckpoint):
             before = [answer_of(self._full(prompt, edit, ids[:end]))[0] for end in range(1, n)]
         return torch.cat([found for one in before if one is not None and (found := rows_of(one)) is not None] + [rows])
 
-    def stream(
-        self,
-        text: str,
-        *,
-        target: str = "",
-        sampling: Sampling | None = None,
-        max_new: int = 100,
-        instead: Mapping[int, int] | None = None,
-        edit: Edit | None = None,
-    ) -> Iterator[GenerationStep]:
-        prompt, start = self._sequences(text, target)
-        return self._written(prompt, start, max_new, edit, sampling=sampling or GREEDY, instead=instead)
-
-    def beam(
-        self,
-        text: str,
-        *,
-        target: str = "",
-        width: int = 4,
-        alpha: float = 0.6,
-        max_new: int = 100,
-        tree: BeamTree | None = None,
-    ) -> list[tuple[str, Hypothesis]]:
-        prompt, start = self._sequences(text, target)
-        reading = RecordedReading(partial(self._full, prompt, None))
-        found = beam_search_of(reading, self.shape, start, width=width, alpha=alpha, max_new=max_new, tree=tree)
-        return [(self.tokenizer.decode(list(h.ids)).strip(), h) for h in found]
-
-    def _sequences(self, text: str, target: str) -> tuple[list[int] | None, list[int]]:
-        """What the encoder reads, where there is one, and what the decoder begins with."""
-        prompt, beginning = ([token.id for token in tokens] for tokens in self.opening(text, target))
-        return (prompt if self.shape.encoder_heads else None), beginning
-
-    def _steps(self, prompt: list[int], prefix: list[int], max_new: int, edit: Edit | None) -> Iterator[GenerationStep]:
-        return self._written(prompt, prefix, max_new, edit)
-
-    def _written(
-        self, prompt: list[int] | None, start: list[int], max_new: int, edit: Edit | None, **more: Any
-    ) -> Iterator[GenerationStep]:
-        cached = None
+    def _stream(self, prompt: list[int], beginning: list[int], **options: Any) -> Iterator[GenerationStep]:
+        read, edit, cached = prompt or None, options.pop("edit"), None
+        options["sampling"] = options.get("sampling") or GREEDY
         if edit is None and self.run is usual_run and CachedModel.fits(self.module):
-            cached = CachedModel(self.module, self.device, prompt)
-        reading = RecordedReading(partial(self._full, prompt, edit), cached)
-        return stream_of(reading, self.shape, start, max_new=max_new, **more)
+            cached = CachedModel(self.module, self.device, read)
+        reading = RecordedReading(partial(self._full, read, edit), cached)
+        return stream_of(reading, self.shape, beginning, **options)
+
+    def _beam(self, prompt: list[int], beginning: list[int], **options: Any) -> Sequence[Hypothesis]:
+        return beam_search_of(
+            RecordedReading(partial(self._full, prompt or None, None)), self.shape, beginning, **options
+        )
 
     def embeddings(self, trace: Trace) -> dict[str, tuple[Tensor, Tensor]]:
         ids = [self.tensor(tokens) for tokens in trace.tokens.values()]
@@ -294,19 +274,51 @@ class RecordedCheckpoint(AnyCheckpoint):
 
     def logits_of(self, trace: Trace, rows: Mapping[str, Tensor], position: int) -> Tensor:
         n = len(next(reversed(trace.tokens.values())))
+        at = position % n
+        end, row = (at + 1, -1) if self.last_row_alone else (n, at)
         found = []
-        for item in range(len(next(iter(rows.values())))):
-            own = [each[item] for each in rows.values()]
-            logits, at = self._logits_by_rows(trace, own), position
-            if len(logits) != n:  # its last row alone: that of the text up to the position
-                own[-1], at = own[-1][: position % n + 1], -1
-                logits = self._logits_by_rows(trace, own)
-            found.append(logits[at])
+        for *others, last in zip(*rows.values(), strict=True):
+            found.append(self._logits_by_rows(trace, [*others, last[:end]])[row])
         return torch.stack(found)
 
     def head_weights(self, trace: Trace, site: str) -> HeadWeights:
         name, run = trace[site].site, self.again(trace)
         return weights_of(run, heard_again(run, WeightsRecorder), app_sites(run)[name])
+
+    @cached_property
+    def circuits(self) -> "RecordedCircuits":
+        """The matrices of the heads that predict, as they read and write the stream.
+
+        Raises:
+            TraceError: no vocabulary that two stacks could read is known; what `trace` raises.
+        """
+        both = self.shape.architecture == "encoder-decoder"
+        ids = list(range(min(_READ, self.shape.max_positions, self.shape.vocab_size, self.shape.input_vocab_size)))
+        trace = self.trace(ids=ids, target_ids=ids if both else None)
+        run, stack = self.again(trace), self.shape.last_stack
+        recorder, sites = heard_again(run, WeightsRecorder), app_sites(run)
+        layers = [
+            weights_of(run, recorder, sites[f"{stack}.{layer}.self"], of_stream=True)
+            for layer in range(len(self.shape.heads_of(stack)))
+        ]
+        return RecordedCircuits(layers, self._through(trace, run) if self.has_head else None)
+
+    def _through(self, trace: Trace, run: RecordedTrace) -> Tensor | None:
+        """W_U W_E up to a factor; None where logits or the first layer's rows are no such products."""
+        stack = self.shape.last_stack
+        try:
+            rows, table = self.embeddings(trace)[stack]
+            moved = torch.randn(rows.shape[1:], generator=torch.Generator().manual_seed(0)).to(rows) * rows.std()
+            ids = [self.tensor(tokens) for tokens in trace.tokens.values()]
+            with Embeddings(ids, {len(ids) - 1: rows[0] + moved}):
+                other = self.recorded(*ids)
+            name = next(one.stack for one in reversed(run.points))
+            added = other.residual(name) - run.residual(name)
+            if added.shape != moved.shape or not is_scaled(moved.reshape(1, -1), added.reshape(1, -1), PROVED):
+                return None
+            return through_vocabulary(run, table)
+        except TraceError:
+            return None
 
     def _logits_by_rows(self, trace: Trace, rows: Sequence[Tensor]) -> Tensor:
         """The logits of as many tokens of each stack as it has rows [n, d]."""

@@ -1,17 +1,51 @@
 """What a module says may come next, for generation: with the keys and values it kept where that is proved, else by full
 forwards."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from vizformer.checkpoints.recorded.call import answer_of, parameters, rows_of
 from vizformer.errors import GenerationError
 
 _SAME = 1e-4
 """The largest difference allowed between the logits of a cached step and a full forward, as a share of the largest logit."""
+
+Run = Callable[..., Any]
+"""`run(model, ids)`, of an encoder-decoder `run(model, ids, target_ids)`, ids [1, n]: runs the model once."""
+
+
+class Embeddings(TorchFunctionMode):
+    """Hears where a forward of this thread looks up token ids, by where these lie in memory; hands it other rows there.
+
+    Attributes:
+        tables: of each of the ids the tables that were looked into, with the rows found there.
+    """
+
+    def __init__(self, ids: Sequence[Tensor], rows: Mapping[int, Tensor] | None = None) -> None:
+        super().__init__()
+        self._ids, self._rows = list(ids), rows or {}
+        self.tables: list[dict[int, tuple[Tensor, Tensor]]] = [{} for _ in ids]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func is F.embedding:
+            given = dict(zip(("input", "weight"), args, strict=False)) | (kwargs or {})
+            asked, table = given["input"], given["weight"]
+        elif func is Tensor.__getitem__:
+            table, asked = args
+        else:
+            return out
+        for number, ids in enumerate(self._ids):
+            read = isinstance(asked, Tensor) and isinstance(table, nn.Parameter)
+            if read and asked.data_ptr() == ids.data_ptr() and asked.numel() == ids.numel():
+                self.tables[number][id(table)] = table, out
+                return self._rows[number].reshape(out.shape) if number in self._rows else out
+        return out
 
 
 class RecordedReading:
@@ -119,3 +153,43 @@ class CachedModel:
             elif hasattr(one, "keys") and not callable(one.keys):
                 todo += [one.keys, one.values]
         return found
+
+
+# How a module is handed its token ids, and what of its answer are logits.
+def usual_run(model: nn.Module, ids: Tensor, target_ids: Tensor | None = None) -> Any:
+    """Calls a model with the argument names of `transformers` where its forward has them, else by position."""
+    names = parameters(model)
+    given = {} if target_ids is None else {"decoder_input_ids": target_ids}
+    if "input_ids" in names:
+        return model(input_ids=ids, **given)
+    return model(ids) if target_ids is None else model(ids, target_ids)
+
+
+def reads_target(model: nn.Module) -> bool:
+    """Whether a forward wants a second sequence: by its name, or as the second parameter without a default."""
+    names = parameters(model)
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in names.values() if one.default is one.empty and one.kind in kinds]
+    return "decoder_input_ids" in names or len(needed) > 1
+
+
+def parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
+    """The parameters of the model's forward."""
+    return inspect.signature(model.forward).parameters
+
+
+def answer_of(out: Any) -> tuple[Tensor | None, bool]:
+    """The tensor that may be the logits in the output of a forward, and whether the output names it "logits"."""
+    found = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", None)
+    if isinstance(found, Tensor):
+        return found, True
+    while isinstance(out, list | tuple) and out:
+        out = out[0]
+    return (out, False) if isinstance(out, Tensor) and out.is_floating_point() else (None, False)
+
+
+def rows_of(found: Tensor) -> Tensor | None:
+    """The rows of the one text that went in: [1, n, V], [n, 1, V] or [n, V] become [n, V]."""
+    if found.dim() == 3 and 1 in found.shape[:2]:
+        return found[0] if found.shape[0] == 1 else found[:, 0]
+    return found if found.dim() == 2 else None

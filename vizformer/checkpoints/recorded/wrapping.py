@@ -2,18 +2,22 @@
 
 import contextlib
 import inspect
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer as Backend
 from torch import nn
 
-from vizformer.checkpoints.recorded.any_tokenizer import as_tokenizer
-from vizformer.checkpoints.recorded.call import Run, answer_of, reads_target, rows_of, usual_run
 from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
 from vizformer.checkpoints.recorded.edits import Places
-from vizformer.errors import CheckpointError, TraceError, VizformerError
-from vizformer.options.shape import ModelShape
-from vizformer.text import Tokenizer
+from vizformer.checkpoints.recorded.reading import Run, answer_of, reads_target, rows_of, usual_run
+from vizformer.config import ModelShape
+from vizformer.errors import CheckpointError, TokenizerError, TraceError, VizformerError
+from vizformer.text import Token, Tokenizer
+from vizformer.text.pieces import readable
+from vizformer.text.tokenizer import IdTokenizer
 
 MAX_POSITIONS = 1024  # tokens of a model that does not say how many it can read
 _MOST_TRIED = 6  # lengths
@@ -21,6 +25,109 @@ _PROBE, _TARGET_PROBE = 6, 4  # token ids of the run that finds out what a model
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "block_size", "n_ctx")
 _PIECES = {"eos_id": ("</s>", "[SEP]", "<|endoftext|>", "<eos>"), "mask_id": ("[MASK]", "<mask>")}
+
+_MOST_HASHED = 300_000  # ids of which `to_json` writes down the texts
+
+
+class AnyTokenizer(Tokenizer):
+    """Wraps an object with `encode(text) -> ids` and `decode(ids) -> text`; a token's piece is decode([id])."""
+
+    def __init__(self, coder: Any, rows: int) -> None:
+        self._coder, self._rows = coder, rows
+        self._special = {id for id in getattr(coder, "all_special_ids", ()) if isinstance(id, int)}
+        self._text = lru_cache(maxsize=2**16)(self._decoded)
+
+    def _decoded(self, id: int) -> str:
+        """The text of a token; of one without, or of a part of a character, its id."""
+        text = self.decode([id])
+        return text if text.strip("\ufffd") else f"[{id}]"
+
+    def _failed(self, what: str, error: Exception) -> TokenizerError:
+        return TokenizerError(
+            "The tokenizer's own code stopped at {what} ({kind}: {error}). Use a text that it can read, "
+            "or correct the code.",
+            what=what,
+            kind=type(error).__name__,
+            error=str(error)[:200],
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        return self._rows
+
+    def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
+        try:
+            ids = [int(id) for id in self._coder.encode(text)]
+        except VizformerError:
+            raise
+        except Exception as error:  # whatever a stranger's code raises
+            raise self._failed("encode", error) from error
+        return self._placed(self.tokens(ids), text)
+
+    def encode_target(self, text: str) -> tuple[Token, ...]:
+        return self.encode(text, special=False)
+
+    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[token.id for token in self.encode(text)] for text in texts]
+
+    @staticmethod
+    def _placed(tokens: tuple[Token, ...], text: str) -> tuple[Token, ...]:
+        """The tokens with their places in the text, as far as their texts are found there one after the other."""
+        placed, at = [], 0
+        for token in tokens:
+            word = token.piece.strip()
+            start = text.find(word, at) if word and not token.special else -1
+            if start < 0 or text[at:start].strip():
+                placed.append(token)
+                continue
+            at = start + len(word)
+            placed.append(Token(token.id, token.text, token.piece, start, at, len(text[: start + 1].split()) - 1))
+        return tuple(placed)
+
+    def tokens(self, ids: list[int]) -> tuple[Token, ...]:
+        return tuple(self._token(id) for id in ids)
+
+    def _token(self, id: int, start: int = 0, end: int = 0, word: int | None = None) -> Token:
+        if not 0 <= id < self._rows:
+            raise TokenizerError(
+                "Token id {id} is not in the vocabulary: ids go from 0 to {last}.", id=id, last=self._rows - 1
+            )
+        text = self._text(id)
+        return Token(id, readable(text, "plain"), text, start, end, word, id in self._special)
+
+    def decode(self, ids: list[int]) -> str:
+        try:
+            return str(self._coder.decode([id for id in ids if len(ids) == 1 or id not in self._special]))
+        except Exception as error:  # whatever a stranger's code raises
+            raise self._failed("decode", error) from error
+
+    def id_of(self, piece: str) -> int | None:
+        try:
+            ids = [int(id) for id in self._coder.encode(piece)]
+        except Exception:  # a piece that it does not know
+            return None
+        return ids[0] if len(ids) == 1 and self._text(ids[0]) == piece else None
+
+    @property
+    def unknown_id(self) -> int | None:
+        found = getattr(self._coder, "unk_token_id", None)
+        return found if isinstance(found, int) else None
+
+    def bytes_of(self, id: int) -> bytes:
+        return self._token(id).piece.encode()
+
+    def with_rows(self, rows: int) -> Tokenizer:
+        return AnyTokenizer(self._coder, max(rows, self._rows))
+
+    def to_json(self) -> str:
+        """The text of every id: two that agree in it are one for whoever looks."""
+        return repr([type(self._coder).__qualname__, *map(self._said, range(min(self._rows, _MOST_HASHED)))])
+
+    def _said(self, id: int) -> str:
+        try:
+            return self._decoded(id)
+        except TokenizerError:
+            return ""
 
 
 def wrap(
@@ -49,7 +156,9 @@ def wrap(
             decoder_input_ids=target_ids)` where the forward has such names, else `model(ids, target_ids)`.
         max_positions: the longest text in tokens; None: as the model says, else as far as its code runs, at most 1024.
         start_ids: what the decoder of an encoder-decoder begins with.
-        eos_id, pad_id, mask_id: marks.
+        eos_id: the id of the end mark.
+        pad_id: that of padding.
+        mask_id: that of [MASK].
 
     Raises:
         CheckpointError: no module, no tokenizer, no table of embeddings.
@@ -122,8 +231,9 @@ def _found(made: RecordedCheckpoint, both: bool, known: dict[str, Any]) -> Recor
         activation=activation_of(made.module),
         **known,
     )
-    tokenizer = made.tokenizer.with_rows(shape.vocab_size)
-    return RecordedCheckpoint(made.name, made.module, tokenizer, shape, made.run, predicts, Places.of(recorded))
+    tokenizer, places = made.tokenizer.with_rows(shape.vocab_size), Places.of(recorded)
+    alone = logits is not None and len(logits) == 1 < len(start if both else plain)
+    return RecordedCheckpoint(made.name, made.module, tokenizer, shape, made.run, predicts, alone, places)
 
 
 _KINDS = ("encoder", "decoder", "cross")
@@ -207,3 +317,31 @@ def activation_of(model: nn.Module) -> str | None:
     }
     kinds -= {"softmax", "multiheadattention", "tanh", "sigmoid"}
     return kinds.pop() if len(kinds) == 1 else None
+
+
+# Wraps the tokenizer of any library as one of ours.
+def as_tokenizer(given: Any, rows: int) -> Tokenizer:
+    """A tokenizer of ours from one of ours, of `tokenizers`, of `transformers`, or an object with `encode` and `decode`.
+
+    Args:
+        given: None: token ids are typed.
+        rows: of the model's table of embeddings.
+
+    Raises:
+        CheckpointError: it is none of these.
+    """
+    if given is None:
+        return IdTokenizer(rows)
+    if isinstance(given, Tokenizer):
+        return given.with_rows(rows)
+    if isinstance(given, Backend):
+        return Tokenizer(given).with_rows(rows)
+    if isinstance(backend := getattr(given, "backend_tokenizer", None), Backend):
+        return Tokenizer(backend).with_rows(rows)
+    if callable(getattr(given, "encode", None)) and callable(getattr(given, "decode", None)):
+        return AnyTokenizer(given, rows)
+    raise CheckpointError(
+        "{kind} is no tokenizer: give one of tokenizers, one of transformers, or an object with encode(text) -> ids and "
+        "decode(ids) -> text.",
+        kind=type(given).__name__,
+    )

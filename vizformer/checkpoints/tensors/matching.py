@@ -5,14 +5,17 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
+from vizformer.checkpoints.tensors.memory import place
 from vizformer.checkpoints.tensors.report import Fate, TensorFate
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
 from vizformer.context_value import held
 from vizformer.messages import N_, Message
+from vizformer.model import Transformer
 
 _HEARD: ContextVar[Callable[[int], None] | None] = ContextVar("heard", default=None)
 
@@ -61,12 +64,11 @@ def match_parts(
     shapes: Mapping[str, Shape],
     *,
     said_by: Message | str = "config.json",
-    unplaced: Mapping[str, Message] | None = None,
 ) -> Match:
     """Holds the tensors against `parts`.
 
-    `reason` says why a tensor that none of them asks for is not needed (None: it may be), `said_by` what the shapes
-    follow from, and `unplaced` more about tensors that have no place.
+    `reason` says why a tensor that none of them asks for is not needed (None: it may be), and `said_by` what the shapes
+    follow from.
     """
     found = {name: Found(stored, weights.tensors[stored]) for name, stored in names.items()}
     used: list[tuple[Part, Found]] = []
@@ -114,7 +116,7 @@ def match_parts(
             fates.append(fate(tensor, "used", part))
     for name, tensor in found.items():
         if (why := reason(name, tensor)) is None:
-            why = (unplaced or {}).get(name) or N_(
+            why = N_(
                 "{name} belongs to no part of the model that {source} describes",
                 name=shown(tensor.name),
                 source=said_by,
@@ -129,3 +131,24 @@ def fate(tensor: Found, fate: Fate, part: Part | None = None, note: Message | No
     stored = tensor.stored
     reordered = stored.copied or (part is not None and part.order is not None)
     return TensorFate(tensor.name, stored.file, stored.shape, stored.dtype, fate, targets, note, reordered)
+
+
+Used = Sequence[tuple[Part, Found]]
+
+
+def fill(
+    empty: Transformer,
+    used: Used,
+    shapes: Mapping[str, Shape],
+    made: Mapping[str, Callable[[], Tensor]],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Transformer:
+    """The model `empty` with its numbers, where it computes and in its precision."""
+    state: dict[str, Tensor] = {}
+    for part, found in used:
+        state |= part.split(place(found.read(), dtype, device, found.name), shapes)
+    state |= {name: place(make(), dtype, device) for name, make in made.items()}
+    empty.load_state_dict(state, assign=True)
+    empty.materialise_buffers()
+    return empty

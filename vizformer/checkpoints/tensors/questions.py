@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import ACTIVATIONS
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
-from vizformer.options.feedforward import Activation
+from vizformer.options import Activation
 
 Value = bool | int | float | str
 Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found beside the weights

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 from vizformer.checkpoints.tensors.questions import Question, Taken, Value
-from vizformer.config import ModelConfig
+from vizformer.config import ModelConfig, ModelShape
 from vizformer.messages import N_, Message
-from vizformer.options.shape import ModelShape
-from vizformer.text.scripts import called
+from vizformer.text.pieces import called
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
 Format = Literal["vizformer", "hugging-face", "transformers", "state-dict"]
@@ -32,8 +32,6 @@ _COMPONENTS = (
     ("position_embedding.", "position embedding"),
     ("decoder_position_embedding.", "position embedding"),
     ("relative_bias.", "position bias"),
-    ("distances.", "vectors of distances"),
-    ("_attention.relative.", "vectors of distances"),
     ("segment_embedding.", "segment embedding"),
     ("prediction.", "head"),
     ("logit_bias", "unembedding"),
@@ -42,7 +40,7 @@ _COMPONENTS = (
     ("_attention.", "attention"),
     ("feedforward.", "feed-forward"),
 )
-_ANYWHERE = ("norm.", "feedforward.", "relative_bias.", "distances.")  # in a name, not only where it begins
+_ANYWHERE = ("norm.", "feedforward.", "relative_bias.")  # in a name, not only where it begins
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Report:
         problems: what keeps the model from opening; empty if it opens.
         questions, answers: of bare weights, what they do not say and how it was taken.
         taken: whose each of the answers is.
-        scripts: which share of the tokens is in which script (`vizformer.text.scripts.scripts_of`), where it was looked for.
+        scripts: which share of the tokens is in which script (`text.pieces.scripts_of`), where it was looked for.
         recorded_shape: of a model that its own code computes: as config.json says it or, once it is open, as it is.
         buffers: bytes of its tables beside the parameters.
     """
@@ -168,10 +166,7 @@ def parameters_by_component(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> di
     """Numbers per component, from the names and shapes of our parameters."""
     counts: Counter[str] = Counter()
     for name, shape in shapes:
-        size = 1
-        for length in shape:
-            size *= length
-        counts[next((label for part, label in _COMPONENTS if _is_in(part, name)), "other")] += size
+        counts[next((label for part, label in _COMPONENTS if _is_in(part, name)), "other")] += prod(shape)
     return {label: counts[label] for __, label in _COMPONENTS if label in counts} | (
         {"other": counts["other"]} if counts["other"] else {}
     )

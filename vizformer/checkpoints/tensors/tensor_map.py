@@ -8,6 +8,22 @@ from torch import Tensor
 
 Shape = tuple[int, ...]
 
+# Theirs -> ours: `transformers` has several names for one function.
+ACTIVATIONS = {
+    "relu": "relu",
+    "relu2": "relu_squared",
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "silu": "silu",
+    "swish": "silu",
+}
+THEIRS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}  # the first of several names
+
 
 @dataclass(frozen=True)
 class Part:
@@ -20,7 +36,7 @@ class Part:
     row: bool = False  # the file has [1, n] where we have [n] (the bias of BART's logits)
     skip: int = 0  # rows at the start that no position uses (RoBERTa's table begins after the padding's row)
     # gives the rows of the file in the order in which the targets, one under the other, have them (rotary
-    # positions of neighbouring numbers, in Meta's own files); None: they are in it
+    # positions of neighbouring numbers, in llama2.c's files); None: they are in it
     order: Callable[[], Tensor] | None = None
 
     def shape(self, ours: Mapping[str, Shape]) -> Shape:

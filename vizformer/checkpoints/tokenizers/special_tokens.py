@@ -1,18 +1,51 @@
 """Special tokens, and those that are added to a vocabulary: what files say of them beside the vocabulary itself."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, models
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.refusals import guarded, raise_refusal
+from vizformer.config import ModelConfig
+from vizformer.errors import CheckpointError, TokenizerError
+from vizformer.messages import N_, Message
+from vizformer.text import IdTokenizer, Token, Tokenizer
 from vizformer.text.bounds import LONGEST_TOKEN, MOST_ADDED, MOST_IDS
 
 SETTINGS, SPECIAL = "tokenizer_config.json", "special_tokens_map.json"
 ADDED, DECODER = "added_tokens.json", "added_tokens_decoder"  # a file; a field of tokenizer_config.json
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+_LONGEST = 100_000  # characters; the pages accept no such texts
+
+MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
+
+
+class KnownTokens(Tokenizer):
+    """Looks up the characters or words of a text, all of which must be in its vocabulary."""
+
+    def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
+        """The tokens of a text.
+
+        Raises:
+            TokenizerError: something in it is not in the vocabulary.
+        """
+        backend = self._backend
+        clean = text[:_LONGEST]
+        marks = [token.content for token in backend.get_added_tokens_decoder().values()]
+        parts = re.split("|".join(map(re.escape, sorted(marks, key=len, reverse=True))), clean) if marks else [clean]
+        for part in parts:
+            cleaned = part if backend.normalizer is None else backend.normalizer.normalize_str(part)
+            for piece, __ in backend.pre_tokenizer.pre_tokenize_str(cleaned):
+                if backend.token_to_id(piece) is None:
+                    raise TokenizerError(
+                        "{piece} is not in the vocabulary of this model, which has no unknown token. Leave it out.",
+                        piece=shown(piece[:40]),
+                    )
+        return super().encode(text, special=special)
 
 
 def settings(folder: Folder) -> dict[str, Any]:
@@ -110,3 +143,54 @@ def bounded(tokens: Iterable[str], name: str) -> None:
     """Refuses tokens of more than 2 LONGEST_TOKEN characters."""
     if (longest := max(map(len, tokens), default=0)) > 2 * LONGEST_TOKEN:
         raise_refusal(name, f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")
+
+
+# A tokenizer without a token for the unknown: a text with something else than what it knows is refused by name.
+def known_only(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer itself, or the one that refuses what it does not know, where it looks up whole pieces of a text."""
+    backend = tokenizer._backend
+    if not isinstance(backend.model, models.WordLevel) or backend.pre_tokenizer is None:
+        return tokenizer
+    return tokenizer if backend.token_to_id(backend.model.unk_token) is not None else KnownTokens(backend)
+
+
+# Models that came without a tokenizer: what reads their token ids.
+def without_tokenizer(config: ModelConfig) -> tuple[IdTokenizer, IdTokenizer | None, Message]:
+    """The tokenizer of token ids; the source's, where it has another vocabulary; and the assumption to report."""
+    rows, last = config.source_vocab_size, config.vocab_size - 1
+    if rows is None:
+        return (
+            _numbers(config.vocab_size),
+            None,
+            N_("there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {last}", last=last),
+        )
+    return (
+        _numbers(config.vocab_size),
+        _numbers(rows),
+        N_(
+            "there is no tokenizer: numbers separated by spaces are read as token ids, 0 to {source} in the source and 0 "
+            "to {last} in the target",
+            source=rows - 1,
+            last=last,
+        ),
+    )
+
+
+def _numbers(rows: int) -> IdTokenizer:
+    if rows > MOST_NUMBERS:
+        raise CheckpointError(
+            "There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
+            "without one. Put tokenizer.json beside the weights.",
+            n=rows,
+            limit=MOST_NUMBERS,
+        )
+    return IdTokenizer(rows)
+
+
+def as_numbers(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer itself, or the reader of numbers that it was before it was saved."""
+    n = tokenizer.vocab_size
+    if not n or any(tokenizer.id_of(str(id)) != id for id in range(n)):  # for others over after a token or two
+        return tokenizer
+    reader = IdTokenizer(n)
+    return reader if reader.to_json() == tokenizer.to_json() else tokenizer

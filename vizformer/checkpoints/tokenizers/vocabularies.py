@@ -8,9 +8,15 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.assets import asset
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.tokenizers.known_tokens import KnownTokens, known_only
 from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, raise_refusal, refusal
-from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text, with_special
+from vizformer.checkpoints.tokenizers.special_tokens import (
+    KnownTokens,
+    bounded,
+    known_only,
+    settings,
+    token_text,
+    with_special,
+)
 from vizformer.messages import Message
 from vizformer.text import IdTokenizer, Tokenizer, trial
 from vizformer.text.bounds import MOST_ENTRIES, MOST_IDS

@@ -61,8 +61,8 @@ export class HeadStrip {
     });
     const row = element("div", "vf-picks");
     row.append(...this.tiles);
-    this.host.hidden = !shown.length && strip.texts > 0;
-    this.host.style.visibility = shown.length ? "" : "hidden";  // its room is kept
+    this.host.hidden = !shown.length && !strip.waits;
+    this.host.style.visibility = shown.length ? "" : "hidden";  // its room is kept for what is measured
     this.host.replaceChildren(element("div", "vf-habit", title), row, element("div", "vf-caption", resting));
     if (at >= 0) this.tiles[Math.min(at, this.tiles.length - 1)]?.focus();
     this.paint();

@@ -24,8 +24,11 @@ const TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, flo
 export function readColumn(value, type) {
   if (value === undefined || value === null) return null;
   if (typeof value !== "string") return /** @type {T} */ (value.getChildAt(0).toArray());
-  const text = atob(value);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return /** @type {T} */ (new TYPES[type ?? ""](bytes.buffer));
+  return /** @type {T} */ (new TYPES[type ?? ""](bytesOf(value).buffer));
+}
+
+// What base64 stands for.
+/** @param {string} text */
+export function bytesOf(text) {
+  return Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
 }

@@ -5,7 +5,7 @@ import { FRAME, aroundOf, partsOf } from "./page_parts.js";
 
 const EVERY_PLACE = 120;  // milliseconds between two places
 const STILL = 8000;  // milliseconds after which a pointer that rests is taken away
-const NAMED = /^st-key-[\w-]{1,80}$/;  // as the server takes them (classroom/pointing.py)
+const NAMED = /^st-key-[\w-]{1,80}$/;  // as the server takes them (classroom/requests.py)
 const DEEPEST = 60;  // parts within each other; likewise
 
 /**

@@ -20,7 +20,7 @@ export function readPicture(data) {
     [cells, masks, rows] = [cells + one.heads.length * n * m, masks + n * m, rows + one.heads.length * n];
     const place = (/** @type {number} */ h, /** @type {number} */ q, /** @type {number} */ k) => cell + (h * n + q) * m + k;
     return {
-      ...one, lane, queries, keys, queryGlosses: own.glosses, keyGlosses: other.glosses, queryCount: own.count, address: data.addresses?.[one.kind] ?? "",
+      ...one, lane, queries, keys, queryGlosses: own.glosses, keyGlosses: other.glosses, queryCount: own.kept ?? own.count, address: data.addresses?.[one.kind] ?? "",
       weightAt: (h, q, k) => weights[place(h, q, k)] / 65535,
       scoreAt: (h, q, k) => scores[place(h, q, k)] ?? data.score,
       totalAt: (h, q) => totals[row + h * n + q],

@@ -1,6 +1,6 @@
 // What the picture of the whole model is drawn from. Read by the type checker only.
 
-import type { Sent, SentColumn } from "./types.d.ts";
+import type { Sent, SentColumn, Words } from "./types.d.ts";
 
 interface SentMaps {
   kind: "encoder" | "decoder" | "cross";
@@ -67,10 +67,30 @@ export interface SentLane {
   /** What each token means; empty where nothing is said. */
   glosses: string[];
   count: number;
+  /** In a saved page: of how many queries the answers hold the numbers, where that is not all. */
+  kept?: number;
   layers: number;
   cells: number;
   added: boolean;
   maps: SentMaps[];
+}
+
+/** A run in a page without a server, see saved_runs.py. */
+export interface SavedRun {
+  name: string;
+  text: string;
+  /** The run itself is "", and "row/token" what it becomes when that token is written after that row. */
+  pictures: Record<string, SentPicture>;
+  /** By address what a server would answer, as base64, or as it is where it is JSON. */
+  answers: Record<string, string | object>;
+}
+
+/** What a saved page says in one language: of each run the positions and what tokens mean. */
+export interface SavedWords {
+  name: string;
+  page: Words;
+  picture: Words;
+  runs: { positions: string; glosses: Record<string, string> }[];
 }
 
 /** See whole_model_picture.py. A candidate: its text, id, probability, and whether it is a special token. */

@@ -10,8 +10,7 @@ import { fill, visible } from "./text.js";
 /** @import { PictureMaps } from "./picture_types.d.ts" */
 /** @typedef {{ maps: PictureMaps, head: number, query: number, key: number }} Chosen */
 
-const SIZE = 240;
-const PITCH = 13;  // px that a label needs
+const MOST = 18;  // labels beside an axis
 const LETTERS = 9;
 const SAME = 1e-4;  // weights come as 16 bits, scores and queries as 32
 
@@ -80,9 +79,9 @@ export class ReadingGlass {
     this.canvas.setAttribute("aria-label", `${this.said.textContent} ${words.keys}`);
     [this.canvas.width, this.canvas.height] = [maps.keys.length, maps.queries.length];
     this.canvas.getContext("2d")?.drawImage(picture, 0, 0);
-    const [high, wide] = [SIZE / maps.queries.length, SIZE / maps.keys.length];
-    Object.assign(this.row.style, { top: `${query * high}px`, height: `${high}px` });
-    Object.assign(this.cell.style, { top: `${query * high}px`, height: `${high}px`, left: `${key * wide}px`, width: `${wide}px` });
+    const [high, wide] = [100 / maps.queries.length, 100 / maps.keys.length];
+    Object.assign(this.row.style, { top: `${query * high}%`, height: `${high}%` });
+    Object.assign(this.cell.style, { top: `${query * high}%`, height: `${high}%`, left: `${key * wide}%`, width: `${wide}%` });
     this.stage.replaceChildren(
       this.canvas, this.row, this.cell,
       ...labels(maps.queries, query, "vf-whole-left", "top"), ...labels(maps.keys, key, "vf-whole-top", "left"),
@@ -210,14 +209,13 @@ function bracket(value) {
 // Labels beside an axis: as many as there is room for, the chosen one among them.
 /** @param {string[]} tokens @param {number} chosen @param {string} name @param {"top" | "left"} side */
 function labels(tokens, chosen, name, side) {
-  const pitch = SIZE / tokens.length;
-  const step = Math.ceil(PITCH / pitch);
+  const step = Math.ceil(tokens.length / MOST);
   return tokens.flatMap((token, i) => {
     if (i !== chosen && (i % step || Math.abs(i - chosen) < step)) return [];
     const text = visible(token);
     const label = element("span", i === chosen ? `${name} vf-whole-this` : name, text.length > LETTERS ? `${text.slice(0, LETTERS - 1)}…` : text);
     label.setAttribute("aria-hidden", "true");
-    label.style[side] = `${(i + 0.5) * pitch}px`;
+    label.style[side] = `${(100 * (i + 0.5)) / tokens.length}%`;
     return [label];
   });
 }

@@ -33,7 +33,7 @@ export interface View<Data> {
 
 export type Held = "all" | "layer" | "head";
 
-/** A head that has a habit more than any other, see `strip` in _heads.py. */
+/** A head that has a habit more than any other, see `strip` in _mount.py. */
 export interface StripHead {
   layer: number;
   head: number;
@@ -47,6 +47,7 @@ export interface Strip {
   texts: number;
   resting: number;
   heads: StripHead[];
+  waits?: boolean; // whether more is measured, for which room is kept
 }
 
 /** The heads of one kind of attention, see payload.py. */

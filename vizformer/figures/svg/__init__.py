@@ -14,9 +14,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.svg import annotations, bar_marks, line_marks, map_marks
-from vizformer.figures.svg.axes import Axis
-from vizformer.figures.svg.ink import FONTS, LETTERS, SIZE, letters, plain, printable, tag, width_of, wrapped
+from vizformer.figures.svg import map_marks, marks
+from vizformer.figures.svg.axes import FONTS, LETTERS, SIZE, Axis, letters, plain, printable, tag, width_of, wrapped
 
 __all__ = ["svg"]
 
@@ -51,24 +50,24 @@ def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH, most_cells
     traces, layout = figure.parts
     if unknown := sorted({str(trace["type"]) for trace in traces} - set(_KNOWN)):
         raise ValueError(f"a file knows no {', '.join(unknown)}")
-    axes, title, scales = _axes(traces, layout), plain(figure.title)[0], len(annotations.scaled(traces))
+    axes, title, scales = _axes(traces, layout), plain(figure.title)[0], len(marks.scaled(traces))
     plot = float(layout.get("height", 450))
     box = _lay(axes, _box(axes, width, plot, bool(title), scales, _beyond(traces)))
-    rows = annotations.legend_rows(traces, layout, width - 2 * _EDGE)
+    rows = marks.legend_rows(traces, layout, width - 2 * _EDGE)
     if not rows:  # square cells may have left room on the right
-        width = max(box[2] + scales * annotations.BAR_ROOM + 2 * _EDGE, min(width, _NARROW))
+        width = max(box[2] + scales * marks.BAR_ROOM + 2 * _EDGE, min(width, _NARROW))
     said = wrapped(caption, width - 2 * _EDGE, _CAPTION)
-    below = len(rows) * annotations.ROW + len(said) * 1.3 * _CAPTION + 14.0
+    below = len(rows) * marks.ROW + len(said) * 1.3 * _CAPTION + 14.0
     height = plot + below
     inside = [
         tag("title", escape(printable(title or caption))),
         tag("desc", escape(printable(caption))) if caption else "",
-        tag("defs", bar_marks.hatches(), *_clips(axes)),
+        tag("defs", marks.hatches(), *_clips(axes)),
         tag("rect", width=width, height=height, fill="white"),
         letters(title, _EDGE, 22, size=_TITLE, weight="bold") if title else "",
         *_drawn(traces, layout, axes, box, most_cells),
-        annotations.colour_bars(traces, box),
-        annotations.legend(rows, _EDGE, height - below + 6),
+        marks.colour_bars(traces, box),
+        marks.legend(rows, _EDGE, height - below + 6),
         *(
             letters(line, _EDGE, height - (len(said) - i) * 1.3 * _CAPTION, size=_CAPTION, colour="#555555")
             for i, line in enumerate(said)
@@ -92,7 +91,7 @@ def _drawn(
     traces: list[dict[str, Any]],
     layout: Mapping[str, Any],
     axes: dict[str, Axis],
-    box: annotations.Box,
+    box: marks.Box,
     most_cells: int,
 ) -> list[str]:
     """Grid, shapes, traces, texts of the axes and notes, from the back to the front."""
@@ -105,7 +104,7 @@ def _drawn(
         here = [(number, trace) for number, trace in enumerate(traces) if _pair(trace) == pair]
         own = []
         if some := [(number, trace) for number, trace in here if trace["type"] == "bar"]:
-            own.append(bar_marks.bars([trace for _, trace in some], [number for number, _ in some], x, y, layout))
+            own.append(marks.bars([trace for _, trace in some], [number for number, _ in some], x, y, layout))
         for number, trace in here:
             if trace["type"] == "heatmap":
                 own.append(map_marks.heatmap(trace, x, y, most_cells))
@@ -117,12 +116,12 @@ def _drawn(
     found += [_shape(one, axes, box) for one in shapes if one.get("layer") != "below"]
     return [
         *found,
-        *(annotations.note(annotations.paper(one, axes, box), axes, box) for one in layout.get("annotations", [])),
+        *(marks.note(marks.paper(one, axes, box), axes, box) for one in layout.get("annotations", [])),
     ]
 
 
-def _shape(said: Mapping[str, Any], axes: dict[str, Axis], box: annotations.Box) -> str:
-    return annotations.shape(annotations.paper(said, axes, box), axes, box)
+def _shape(said: Mapping[str, Any], axes: dict[str, Axis], box: marks.Box) -> str:
+    return marks.shape(marks.paper(said, axes, box), axes, box)
 
 
 def _scatter(
@@ -146,7 +145,7 @@ def _scatter(
         if below.shape[1] != len(values):
             raise ValueError("an area needs as many points below as above")
     reached[pair] = values
-    return line_marks.scatter(trace, x, y, below=below, number=number)
+    return marks.scatter(trace, x, y, below=below, number=number)
 
 
 # --- where everything lies --------------------------------------------------------------------------------------------
@@ -195,7 +194,7 @@ def _seen(
             at, step = map_marks.places(trace, axis)
             found += [float(at.min()) - step / 2, float(at.max()) + step / 2]
         elif trace["type"] == "bar":
-            along, lengths = bar_marks.bar_numbers(trace, x, y)
+            along, lengths = marks.bar_numbers(trace, x, y)
             if not len(along):
                 continue
             if (axis is y) == (trace.get("orientation") == "h"):
@@ -223,9 +222,7 @@ def _beyond(traces: list[dict[str, Any]]) -> float:
     return max((width_of(str(text)) + 8 for trace in flat for text in trace["text"]), default=14.0)
 
 
-def _box(
-    axes: Mapping[str, Axis], width: float, height: float, titled: bool, scales: int, beyond: float
-) -> annotations.Box:
+def _box(axes: Mapping[str, Axis], width: float, height: float, titled: bool, scales: int, beyond: float) -> marks.Box:
     """The px of all plots together, with room for the texts beside them."""
     room = {"left": 0.0, "right": 0.0, "top": 0.0, "bottom": 0.0}
     for axis in axes.values():  # how far the texts of an axis across are turned depends on its length: a first guess
@@ -239,7 +236,7 @@ def _box(
     return (
         _EDGE + room["left"] + 4,
         _EDGE + room["top"] + (30 if titled else 6),
-        width - _EDGE - max(room["right"], beyond) - scales * annotations.BAR_ROOM,
+        width - _EDGE - max(room["right"], beyond) - scales * marks.BAR_ROOM,
         height - _EDGE - room["bottom"] - 6,
     )
 
@@ -250,7 +247,7 @@ def _within_domain(axis: Axis) -> None:
     axis.start, axis.end = start + low * length, start + high * length
 
 
-def _lay(axes: Mapping[str, Axis], box: annotations.Box) -> annotations.Box:
+def _lay(axes: Mapping[str, Axis], box: marks.Box) -> marks.Box:
     """Gives every axis its place, and says what they take: cells that are to be square make one of a pair shorter."""
     for axis in axes.values():
         axis.start, axis.end = (box[0], box[2]) if axis.across else (box[3], box[1])

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.svg.axes import Axis
-from vizformer.figures.svg.ink import SIZE, letters, plain, shades, tag
+from vizformer.figures.svg.axes import SIZE, Axis, letters, plain, shades, tag
 
 MOST_CELLS = 128 * 128  # cells that a file has as squares; a map of more is a picture of one pixel for each
 

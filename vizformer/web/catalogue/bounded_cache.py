@@ -13,14 +13,17 @@ Streamlit to empty them (its message `clear_cache`); no browser reaches this one
 import functools
 import inspect
 import os
+import sys
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue.footprint import count_bytes
 from vizformer.web.turns import watching
 
 VARIABLE = "VIZFORMER_CACHE_BYTES"
@@ -29,6 +32,11 @@ ENTRY = 512  # bytes that an entry costs beside its key and its value
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Others have these too, or would have them anyway.
+_FREE = (type(None), bool, type, Enum, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+_FLAT = (int, float, complex, str, bytes, bytearray)
+Parts = Callable[[Any], Collection[object]]
 
 
 def limit() -> int:
@@ -120,6 +128,15 @@ class Cache:
         """Whether the value of `key`, or why there is none, is kept now."""
         with self._lock:
             return key in self._entries
+
+    def weigh_again(self, key: Hashable, weigh: Callable[[Any], int]) -> None:
+        """Counts the bytes anew of a value that has grown since it was kept; others go where there is no room left."""
+        with self._lock:
+            entry = self._entries.pop(key, None)
+            if entry is not None:
+                self._bytes -= entry.bytes
+                entry.bytes = ENTRY + count_bytes(key) + weigh(entry.value)
+                self._keep(key, entry)
 
     def forget(self, belongs: Callable[[Any], bool] = lambda key: True) -> None:
         """Drops the values of the keys that `belongs` chooses."""
@@ -229,6 +246,10 @@ class Cached(Generic[P, R]):
         """Whether the result of this call is kept now."""
         return self._cache.holds(self._key(*args, **kwargs))
 
+    def weigh_again(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Counts the bytes anew of the result of this call, if it is kept (see `Cache.weigh_again`)."""
+        self._cache.weigh_again(self._key(*args, **kwargs), self._weigh or count_bytes)
+
     def clear(self) -> None:
         """Drops what was kept of this function."""
         self._cache.forget(lambda key: key[0] == self._name)
@@ -261,3 +282,58 @@ def cached(
     if function is None:
         return lambda function: Cached(function, cache, refusals, weigh)
     return Cached(function, cache, refusals, weigh)
+
+
+def count_bytes(*values: object) -> int:
+    """Bytes that are kept alive by `values`; what is reached twice counts once.
+
+    A view counts with all of what it is a view of.  Code, types and enumerations count nothing.
+    """
+    total, seen, ahead = 0, set[int](), list[object](values)
+    while ahead:
+        value = ahead.pop()
+        counts, parts = _known(type(value))  # type: ignore[arg-type]  # a type can be hashed, which mypy doubts
+        if not counts or id(value) in seen:
+            continue
+        seen.add(id(value))
+        total += sys.getsizeof(value, 64)
+        if parts is not None:
+            ahead.extend(parts(value))
+        elif counts is _stored:
+            total += _stored(value, seen)
+    return total
+
+
+def _stored(tensor: Any, seen: set[int]) -> int:
+    """The bytes of a tensor's storage; 0 on another device, or where another tensor has counted the storage already."""
+    if tensor.device.type != "cpu":
+        return 0
+    storage = tensor.untyped_storage()
+    if (where := storage.data_ptr()) in seen:
+        return 0
+    seen.add(where)
+    return int(storage.nbytes())
+
+
+@lru_cache(maxsize=1024)
+def _known(kind: type) -> tuple[object, Parts | None]:
+    """Whether objects of a type count, and what they point to, if anything: found once, not for each of thousands."""
+    if issubclass(kind, _FREE):
+        return None, None
+    if issubclass(kind, _FLAT):
+        return True, None
+    if issubclass(kind, getattr(sys.modules.get("torch"), "Tensor", ())):
+        return _stored, None
+    if issubclass(kind, Mapping):
+        return True, lambda value: [*value.keys(), *value.values()]
+    if issubclass(kind, (list, tuple, set, frozenset, deque)):
+        return True, lambda value: value
+    if issubclass(kind, memoryview):
+        return True, lambda value: [value.obj]
+    slots = (one.__dict__.get("__slots__", ()) for one in kind.__mro__)
+    names = [name for found in slots for name in ((found,) if isinstance(found, str) else found)]
+    if hasattr(kind, "__array_interface__"):
+        names.append("base")  # of an array that is a view
+    if names:
+        return True, lambda value: [*getattr(value, "__dict__", {}).values(), *(getattr(value, n, None) for n in names)]
+    return True, lambda value: getattr(value, "__dict__", {}).values()

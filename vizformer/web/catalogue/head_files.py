@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vizformer.analysis import Kind, TraceHeads
-    from vizformer.components.payload import HeadsPayload
+    from vizformer.analysis.one_forward.box_numbers import Box
+    from vizformer.components.packing import HeadsPayload
 
 PLACE = "vizformer-heads"  # the first part of the addresses' path
 _ADDRESS_BYTES = 8 * 2**20  # of the texts that addresses stand for
@@ -60,25 +61,36 @@ def _payload(subject: Subject, kind: "Kind", without: Without, address: str) -> 
 
 def head_file(name: str, layer: int, head: int) -> bytes:
     """One head: what its map is computed from, or the map itself where numbers were set by hand in its mask."""
-    return _file(head_columns(_found(name, layer, head), layer, head))
+    return tensor_file(head_columns(_found(name, layer, head), layer, head))
 
 
 def layer_file(name: str, layer: int) -> bytes:
-    return _file(layer_columns(_found(name, layer), layer))
+    return tensor_file(layer_columns(_found(name, layer), layer))
 
 
 def box_file(name: str, box: str, layer: int, row: int) -> bytes:
     """What a box of the picture does with the row of one token, as JSON."""
-    from vizformer.analysis.attribution.box_numbers import BOXES, numbers_of_box
-    from vizformer.analysis.attribution.picture_numbers import CELLS
+    from vizformer.analysis.one_forward.box_numbers import BOXES
 
     subject, kind, __ = _offered(name)
     if box not in BOXES:
         raise GoneError(f"{name}, {box}")
     try:
-        found = numbers_of_box(subject.checkpoint, subject.trace, box, kind, layer, row)
+        return json.dumps(box_content(subject, box, kind, layer, row), ensure_ascii=False).encode()
     except VizformerError as error:
         raise GoneError(f"{name}, {box}, layer {layer}, row {row}") from error
+
+
+def box_content(subject: Subject, box: "Box", kind: "Kind", layer: int, row: int) -> dict[str, object]:
+    """The vectors of a box for a row, and their proof, as a browser reads them.
+
+    Raises:
+        TraceError: no such row or layer.
+    """
+    from vizformer.analysis.one_forward.box_numbers import numbers_of_box
+    from vizformer.analysis.one_forward.picture_numbers import CELLS
+
+    found = numbers_of_box(subject.checkpoint, subject.trace, box, kind, layer, row)
     proof = found.proof
     vectors = [
         {
@@ -93,7 +105,7 @@ def box_file(name: str, box: str, layer: int, row: int) -> bytes:
         for one in found.vectors
     ]
     said = None if proof is None else {"difference": proof.difference, "holds": proof.holds}
-    return json.dumps({"vectors": vectors, "proof": said, "look": found.look}, ensure_ascii=False).encode()
+    return {"vectors": vectors, "proof": said, "look": found.look}
 
 
 def _offered(name: str) -> "tuple[Subject, Kind, Without]":
@@ -114,7 +126,8 @@ def _found(name: str, layer: int, head: int = 0) -> "TraceHeads":
     return heads
 
 
-def _file(columns: "Mapping[str, NDArray[generic]]") -> bytes:
+def tensor_file(columns: "Mapping[str, NDArray[generic]]") -> bytes:
+    """A safetensors file, as the scripts read it."""
     from safetensors.numpy import save
 
     return save({name: np.ascontiguousarray(column) for name, column in columns.items()})

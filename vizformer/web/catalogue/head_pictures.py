@@ -9,9 +9,8 @@ import numpy as np
 from numpy import ndarray
 
 from vizformer.analysis import Kind, TraceHeads, aggregates, layer_aggregate, records_of
-from vizformer.components.packing import pack_chosen, pack_heads
-from vizformer.components.payload import HeadsPayload, fits
-from vizformer.components.small_maps import pool, thumbnails
+from vizformer.components.contract import pool, thumbnails
+from vizformer.components.packing import HeadsPayload, fits, pack_chosen, pack_heads
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import session_folders
-from vizformer.web.catalogue.file_stamp import stamp_of_files
+from vizformer.web.catalogue.session_folders import stamp_of_files
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 

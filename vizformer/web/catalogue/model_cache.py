@@ -11,18 +11,19 @@ import json
 import logging
 import math
 import re
+import threading
+import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from vizformer import checkpoints
 from vizformer.config import ModelConfig
 from vizformer.errors import OwnArithmeticError, VizformerError
 from vizformer.freed_memory import release_gaps
-from vizformer.web.catalogue import named_code, precision, session_folders, sources
-from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES, Cache, cached
-from vizformer.web.catalogue.model_readers import PERIOD, READERS, Readers
+from vizformer.web.catalogue import named_code, session_folders, sources, torch_setup
+from vizformer.web.catalogue.bounded_cache import RESULTS, TRACES, Cache, cached, count_bytes
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
@@ -33,8 +34,56 @@ if TYPE_CHECKING:
     from vizformer.checkpoints.agreement_check import Agreement
     from vizformer.checkpoints.tensors.memory import Need
     from vizformer.checkpoints.tensors.questions import Value
-    from vizformer.options.shape import ModelShape
+    from vizformer.config import ModelShape
     from vizformer.recorder.checks import Checked
+
+
+# Which sessions read which model from elsewhere: its memory is given back soon after the last one has left.
+#
+# A closed tab is a session that is not connected.  It may come back, after a reload or a short break of the network,
+# so that a model waits for its readers a few seconds.  Bundled models stay: they are small, and every visit begins
+# with one.
+
+PERIOD = 2.0  # seconds between two looks
+GRACE = 5.0  # seconds that a model waits; with a look more these are less than ten
+LATE = 600.0  # seconds in which the reading of weights may still come to its end, though nobody waits for it
+
+
+class Readers:
+    def __init__(
+        self,
+        connected: Callable[[str], bool] = session_folders.is_connected,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connected, self._clock = connected, clock
+        self._lock = threading.Lock()
+        self._sessions: dict[ModelRef, set[str]] = {}
+        self._seen: dict[ModelRef, float] = {}  # when somebody was last there
+
+    def add(self, session: str, model: ModelRef) -> None:
+        """A session looks at a model; one that no session asks for, "", is nobody's."""
+        if session and model.is_from_elsewhere:
+            with self._lock:
+                self._sessions.setdefault(model, set()).add(session)
+                self._seen[model] = self._clock()
+
+    def left(self) -> list[ModelRef]:
+        """The models whose readers have all been away for `GRACE`; as often as it is asked, for as long as `LATE`."""
+        with self._lock:
+            now, found = self._clock(), []
+            for model, sessions in list(self._sessions.items()):
+                here = {session for session in sessions if self._connected(session)}
+                if here:
+                    self._sessions[model], self._seen[model] = here, now
+                elif now - self._seen[model] > LATE:
+                    del self._sessions[model], self._seen[model]
+                elif now - self._seen[model] >= GRACE:
+                    found.append(model)
+            return found
+
+
+READERS = Readers()
+
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
@@ -134,7 +183,7 @@ def predicts(model: ModelRef) -> bool:
 
 def assumed(model: ModelRef) -> "Mapping[str, Value]":
     """The assumptions about a model that its files do not decide, by name; empty for most models."""
-    return glance(model).assumed if model.is_from_elsewhere and not is_code(model) else {}
+    return glance(sources.stamped(model)).assumed if model.is_from_elsewhere and not is_code(model) else {}
 
 
 @cached(refusals=lambda model, text: is_settled(model))
@@ -183,10 +232,9 @@ def need(model: ModelRef) -> "Need":
         CheckpointError: no such precision, or no such device.
     """
     prepare_torch()
-    from vizformer.checkpoints.tensors.memory import need, require
-    from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
+    from vizformer.checkpoints.tensors.memory import chosen_device, chosen_dtype, need, require
 
-    found, device = glance(model), chosen_device(precision.device())
+    found, device = glance(model), chosen_device(torch_setup.device())
     dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
     if model not in _LOADED:  # which would have its memory already
         require(found, dtype, device)
@@ -207,23 +255,50 @@ def _glance_at(model: ModelRef) -> "Report":
 
 
 def _weight(model: "Opened") -> int:
-    """Bytes of an open model.  Weights that stay mapped to their file are the file's own pages: the system takes them
-    back when it must.
+    """Bytes of an open model, and of what it keeps of its heads (`RecordedCheckpoint.circuits`).
+
+    Weights that stay mapped to their file are the file's own pages: the system takes them back when it must.
     """
     from vizformer.checkpoints.tensors.memory import need
 
     readers = [reader for reader in (model.tokenizer, model.source_tokenizer) if reader is not None]
     vocabularies = _WORD * sum(reader.vocab_size for reader in readers)
-    return need(model.report, model.dtype, model.device).weights + vocabularies
+    circuits = count_bytes(vars(model).get("circuits"))
+    return need(model.report, model.dtype, model.device).weights + vocabularies + circuits
 
 
 def checkpoint(model: ModelRef) -> "Opened":
     """The open model; the session that asks is one of its readers."""
     if is_code(model):
         prepare_torch()
-        return cast("Opened", named_code.checkpoint(model))
-    READERS.add(session_folders.current(), model)
-    return _open(model)
+        named = named_code.checkpoint(model)
+        if "circuits" in vars(named):
+            _circuits(model)
+        return cast("Opened", named)
+    if model.is_from_elsewhere:
+        READERS.add(session_folders.current(), model)
+    found = _open(model)
+    if "circuits" in vars(found):  # found since it was opened
+        _open.weigh_again(model)
+    return found
+
+
+class _Circuits:
+    """Stands in the cache for what a model of the server's own code keeps of its heads, and lasts as long as it is kept."""
+
+    bytes = 0
+
+
+@cached(cache=_MODELS, weigh=lambda kept: kept.bytes)
+def _circuits(model: ModelRef) -> _Circuits:
+    """Counts the circuits of a model that is named at the start; where they find no room, it forgets them.
+
+    Its weights are not counted: there are at most `own_code.MOST` such models, which stay as whoever runs the server chose.
+    """
+    kept, own = _Circuits(), vars(named_code.checkpoint(model))
+    kept.bytes = count_bytes(own.get("circuits"))
+    finalize(kept, own.pop, "circuits", None)
+    return kept
 
 
 def is_open(model: ModelRef) -> bool:
@@ -236,7 +311,7 @@ def _open(model: ModelRef) -> "Opened":
     prepare_torch()
 
     with sources.reading(model) as folder:
-        found = checkpoints.load(folder, dtype=model.dtype, device=precision.device(), **model.given)
+        found = checkpoints.load(folder, dtype=model.dtype, device=torch_setup.device(), **model.given)
     _LOADED[model] = found
     return found
 

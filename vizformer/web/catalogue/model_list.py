@@ -12,7 +12,7 @@ from vizformer.web.catalogue import (
     named_code,
     server_folder,
     sources,
-    trained_models,
+    training_steps,
     uploads,
 )
 from vizformer.web.link import state
@@ -29,7 +29,7 @@ def models() -> tuple[ModelRef, ...]:
         own.append(linked.base)  # there or not: the page says what is to be done
         opened = {linked.base: linked, **opened}
     trained = [
-        *trained_models.listed(),
+        *training_steps.listed(),
         *([linked] if linked.source == "training" and sources.is_there(linked) else []),
         *(_all_steps(linked) if linked.revision else ()),
     ]
@@ -42,7 +42,7 @@ def _all_steps(model: ModelRef) -> tuple[ModelRef, ...]:
     if model.source != "training":
         return ()
     end = replace(model, revision="")
-    return (*([end] if sources.is_there(end) else []), *trained_models.steps(model))
+    return (*([end] if sources.is_there(end) else []), *training_steps.steps(model))
 
 
 def _opened() -> dict[ModelRef, ModelRef]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from vizformer.checkpoints.files import formats
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue.file_stamp import stamp_of_files
+from vizformer.web.catalogue.session_folders import stamp_of_files
 from vizformer.web.link.model_ref import FILE_NAME, ModelRef
 
 VARIABLE = "VIZFORMER_MODELS"

@@ -11,15 +11,7 @@ from typing import Protocol
 from vizformer.context_value import held
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_
-from vizformer.web.catalogue import (
-    bundled_models,
-    hub,
-    local_paths,
-    named_code,
-    server_folder,
-    trained_models,
-    uploads,
-)
+from vizformer.web.catalogue import bundled_models, hub, local_paths, named_code, server_folder, training_steps, uploads
 from vizformer.web.link import model_ref
 from vizformer.web.link.model_ref import ModelRef
 
@@ -48,7 +40,7 @@ SOURCES: Mapping[model_ref.Source, Source] = {
     "upload": uploads,
     "path": local_paths,
     "code": named_code,
-    "training": trained_models,
+    "training": training_steps,
 }
 
 
@@ -91,7 +83,7 @@ def stamped(model: ModelRef) -> ModelRef:
 
     Another model that takes the place of this one has another stamp, and is never mistaken for it.
     """
-    path = None if model.stamp else locate(model)
+    path = locate(model) if model.is_from_elsewhere and not model.stamp else None
     return model if path is None else replace(model, stamp=SOURCES[model.source].stamp(path))
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from vizformer import generation
-from vizformer.config import ModelConfig
+from vizformer.config import ModelConfig, ModelShape
 from vizformer.context_value import held
-from vizformer.options.shape import ModelShape
+from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import TRACES, cached
 from vizformer.web.link import edits
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from vizformer.text import Token
 
 
+LONG = 1000  # tokens of a text from which on its forward is followed; shorter ones are done in the time of a picture,
+MUCH = 4e9  # or take so many multiplications: a tenth of a second of one core
 _HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
 
 
@@ -78,6 +80,19 @@ class Subject:
         return replace(self, edited="") if self.edited else self
 
     @property
+    def is_long(self) -> bool:
+        """Whether the forward is still to be done, and long: that of the text, or of the target that was given."""
+        if trace.holds(self):
+            return False
+        try:
+            n = len(self.checkpoint.encode(self.text))
+            if self.shape.architecture == "encoder-decoder" and self.target.strip():
+                n = max(n, len(self.checkpoint.encode_target(self.target)))
+            return n > LONG or (self.model.is_from_elsewhere and n * model_cache.n_parameters(self.model) > MUCH)
+        except VizformerError:
+            return False
+
+    @property
     def is_cut_off(self) -> bool:
         """Whether the model was still generating its target when the limit came."""
         from vizformer.checkpoints.any_checkpoint import MAX_TARGET
@@ -96,10 +111,11 @@ class Subject:
 @cached(cache=TRACES, refusals=lambda subject: model_cache.is_settled(subject.model))
 def trace(subject: Subject) -> "Trace":
     """One forward with everything kept; `edited` are numbers set by hand (`vizformer.web.link.edits`)."""
-    edit, heard, loaded = edits.edit(subject.edited), _HEARD.get(), subject.checkpoint
+    heard, loaded = _HEARD.get(), subject.checkpoint
     if subject.writes_its_target:
         ids = [*subject.shape.start_ids, *(id for id in generated(subject).ids if id != subject.shape.eos_id)]
         return loaded.trace(subject.text, target_ids=ids, heard=heard)
+    edit = edits.edit(subject.edited)
     return loaded.trace(subject.text, target=subject.target or None, edit=edit, heard=heard)
 
 

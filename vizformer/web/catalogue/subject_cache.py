@@ -16,7 +16,7 @@ from vizformer.web.words import labels
 if TYPE_CHECKING:
     from vizformer.analysis import HeadOverview, Kind, PairTerms, Prediction, TraceHeads
     from vizformer.checkpoints.recorded.checkpoint import RecordedCheckpoint
-    from vizformer.components.payload import HeadsPayload
+    from vizformer.components.packing import HeadsPayload
     from vizformer.explain import Step
     from vizformer.model import Trace
 

@@ -1,6 +1,6 @@
 """Functions of a model or of a run, asked of what a page looks at, once for everybody (`bounded_cache`).
 
-    contributions = of_run(residual_contributions.contributions)
+    contributions = of_run(head_outputs.contributions)
     contributions(subject, site, query)  # of subject.checkpoint, subject.trace, site, query
 
 A function that needs neither is kept as it is: `cached(function)`.
@@ -11,9 +11,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from torch import Tensor
+
+from vizformer import explain
+from vizformer.explain import Step, layer_steps, toy
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import Cached, cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import edits
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
@@ -52,3 +57,25 @@ def asked_of(name: str, read: Callable[[Any], tuple[Any, ...]], function: Callab
 
     cast(Any, asked).__signature__ = inspect.Signature([first.replace(name=name), *others[count - 1 :]])
     return cached(asked)
+
+
+# The lectures' toy, computed once for everybody.
+@cached
+def toy_tensors(stack: str) -> dict[str, Tensor]:
+    """What can be set by hand in a layer of the toy: input, weights, and q, k, v [head, position, component]."""
+    source = "x" if stack == "encoder" else "target"
+    stored = {
+        name: tensor
+        for name, tensor in explain.toy_tensors().items()
+        if name == source or (name.startswith(f"{stack}.") and name != f"{stack}.output")
+    }
+    trace, site = toy().trace, f"{stack}.0.self"
+    vectors = {f"{site}.{name}": getattr(trace[site], name) for name in ("q", "k", "v")}
+    return {source: stored.pop(source), **vectors, **dict(sorted(stored.items()))}
+
+
+@cached
+def toy_layer(stack: str, edited: str = "") -> list[Step]:
+    """The toy's layer; items of `edited` that name its stored tensors change them, the others its forward."""
+    run = toy(edits.edit(edited))
+    return layer_steps(run.checkpoint, run.trace, f"{stack}.0")

@@ -11,6 +11,12 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from vizformer.web.link.model_ref import USUAL_DTYPE
+
+VARIABLE = "VIZFORMER_DEVICE"
+DTYPES = (USUAL_DTYPE, "bfloat16", "float16")
+BITS = {"float32": 24, "bfloat16": 8, "float16": 11}  # of the significand, the hidden one included
+
 
 @cache
 def prepare_torch() -> None:
@@ -53,3 +59,8 @@ def _open_library() -> None:
         with suppress(OSError):
             ctypes.CDLL(str(library.with_name("libtorch_global_deps.so")), ctypes.RTLD_GLOBAL)
             ctypes.CDLL(None).dlopen(str(library).encode(), os.RTLD_NOW)
+
+
+def device() -> str:
+    """The device on which all models of this server compute."""
+    return os.environ.get(VARIABLE, "").strip() or "cpu"

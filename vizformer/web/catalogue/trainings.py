@@ -1,7 +1,7 @@
 """Trainings of this server's visitors: the queue that runs them, what pages show of them, and their models by name.
 
 A trained model is called train-..., after what it was made from.  Whoever has its name (from a link) may open it while
-the server keeps it; it is listed only in the session that trained it.
+the server keeps it; it is listed only in the session that trained it (`training_steps`).
 """
 
 import io
@@ -12,8 +12,6 @@ import zipfile
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import streamlit as st
 
 from vizformer.assets import asset
 from vizformer.errors import VizformerError
@@ -32,11 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vizformer.analysis import HeadScores
-    from vizformer.analysis.training.trained_tasks import TaskAnswer
+    from vizformer.analysis.training.small_trainings import TaskAnswer
     from vizformer.checkpoints import Checkpoint
     from vizformer.training.live import Plan
-    from vizformer.training.runs import Run
-    from vizformer.training.training_queue import State, TrainingQueue
+    from vizformer.training.runs import Run, State, TrainingQueue
 
 TASKS: dict[str, Message] = {
     "copy": N_("Copy"),
@@ -45,13 +42,12 @@ TASKS: dict[str, Message] = {
     "addition": N_("Addition"),
     "repeat": N_("Repeat what came before"),
 }
-_MINE = "vizformer.trainings"
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 def _make() -> "TrainingQueue":
     prepare_torch()
-    from vizformer.training.training_queue import TrainingQueue
+    from vizformer.training.runs import TrainingQueue
 
     return TrainingQueue(root(), max(1, (os.cpu_count() or 1) // (2 * one_of())))
 
@@ -72,17 +68,6 @@ def submit(plan: "Plan") -> str:
 
 
 # --- trained models by name -------------------------------------------------------------------------------------------
-
-
-def claim(name: str) -> None:
-    """Lists a training's model in this session."""
-    mine: list[str] = st.session_state.setdefault(_MINE, [])
-    if name not in mine:
-        mine.append(name)
-
-
-def claimed() -> tuple[str, ...]:
-    return tuple(st.session_state.get(_MINE, ()))
 
 
 def folder(name: str) -> Path | None:
@@ -130,7 +115,7 @@ def look_at(name: str) -> "State | None":
     """The state of a training.  A training goes on only as long as somebody asks for its state."""
     found = queue().look(name, who())
     if found is None and name == example().name:
-        from vizformer.training.training_queue import State
+        from vizformer.training.runs import State
 
         return State("over", 0, _example().progress())
     return found
@@ -142,11 +127,13 @@ def title_of(plan: "Plan") -> str:
 
 def describe(plan: "Plan") -> str:
     """The model in one line, and what its training does without."""
+    from vizformer.model import count_parameters
+
     parts = [
         *_settings(plan).values(),
         *left_out(plan),
         _("seed {n}", n=plan.seed),
-        _("{n} trained numbers", n=f"{_size(plan, plan.key):,}"),
+        _("{n} trained numbers", n=f"{count_parameters(plan.config):,}"),
     ]
     return " · ".join(parts)
 
@@ -192,13 +179,6 @@ def _settings(plan: "Plan") -> dict[str, str]:
     }
 
 
-@cached
-def _size(_plan: "Plan", key: str) -> int:
-    from vizformer.model import count_parameters
-
-    return count_parameters(_plan.config)
-
-
 def beside(name: str, plan: "Plan") -> "Run | None":
     """The training of this name, where its losses can be compared with those of `plan`: it has the same task.
 
@@ -233,7 +213,7 @@ def checkpoint(name: str, index: int) -> "Checkpoint":
 @cached
 def look(name: str, index: int, text: str) -> "TaskAnswer":
     """The answer of a snapshot's model to a question."""
-    from vizformer.analysis.training.trained_tasks import task_answer
+    from vizformer.analysis.training.small_trainings import task_answer
 
     return task_answer(checkpoint(name, index), run(name).plan, text)
 
@@ -241,7 +221,7 @@ def look(name: str, index: int, text: str) -> "TaskAnswer":
 @cached
 def positions(name: str, index: int) -> "NDArray[np.float32] | None":
     """The vectors that are added at the positions that occur in training; None where none are."""
-    from vizformer.analysis.training.trained_tasks import position_rows
+    from vizformer.analysis.training.small_trainings import position_rows
 
     return position_rows(checkpoint(name, index), run(name).plan)
 
@@ -249,6 +229,6 @@ def positions(name: str, index: int) -> "NDArray[np.float32] | None":
 @cached
 def scores(name: str, index: int) -> "HeadScores":
     """How much each head is a previous-token head or an induction head, on random tokens that come twice."""
-    from vizformer.analysis.training.trained_tasks import repetition_scores
+    from vizformer.analysis.training.small_trainings import repetition_scores
 
     return repetition_scores(checkpoint(name, index), run(name).plan)

@@ -17,7 +17,7 @@ import streamlit as st
 
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import safe_zip, session_folders
-from vizformer.web.catalogue.file_stamp import stamp_of_files
+from vizformer.web.catalogue.session_folders import stamp_of_files
 from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link.model_ref import ModelRef
 
@@ -104,7 +104,9 @@ def locate(model: ModelRef) -> Path | None:
 
 
 def title(model: ModelRef) -> str:
-    """The name of an upload in lists: its file name and the start of its hash, since many are called model."""
+    """The name of an upload in lists: its file name and the start of its random id, since many are called
+    model.
+    """
     found, start = _mine().get(model.name), model.name[:4]
     return f"{found.title} · {start}" if found is not None else f"upload · {start}"
 

@@ -7,11 +7,13 @@ command that fails shows it, and the thread that receives the changes notices wh
 """
 
 import contextlib
+import json
 import logging
 import math
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,7 +29,7 @@ ROOM, ANSWERS, FOLLOWING = "vizformer:room:", "vizformer:answers:", "vizformer:f
 MOVED, POINTED = "vizformer:moved", "vizformer:pointed"
 TIMEOUT = 1.0  # seconds that a command may take; nothing is tried twice
 AGAIN = 1.0  # seconds until a connection that was lost is tried again
-COUNTED = 30.0  # seconds for which a server's number of followers counts
+COUNTED = 30.0  # seconds for which what a server has counted holds
 REFILLED = 5.0  # seconds in which a store that comes back empty gets its rooms again
 
 
@@ -125,14 +127,15 @@ class RedisStore(Generic[Kept]):
         with contextlib.suppress(StoreError), self._reached():
             self._redis.delete(ANSWERS + code)
 
-    def count(self, code: str, here: int) -> int:
-        now, others = time.time(), 0
+    def count(self, code: str, here: Counter[str]) -> Counter[str]:
+        now, others = time.time(), Counter[str]()
         with contextlib.suppress(StoreError, ValueError), self._reached():
-            self._redis.hset(FOLLOWING + code, self._name, f"{here} {now:.0f}")
+            self._redis.hset(FOLLOWING + code, self._name, f"{now:.0f} {json.dumps(here)}")
             self._redis.pexpire(FOLLOWING + code, round(1000 * COUNTED))
             for server, said in dict(self._redis.hgetall(FOLLOWING + code)).items():
-                count, noted = map(int, str(said).split())
-                others += count if server != self._name and now - noted < COUNTED else 0
+                noted, __, counts = str(said).partition(" ")
+                if server != self._name and now - int(noted) < COUNTED:
+                    others.update(json.loads(counts))
         return here + others
 
     def tell(self, code: str) -> None:

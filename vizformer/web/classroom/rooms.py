@@ -7,15 +7,19 @@
     rooms.ask(code, secret, "masks/leak")               # a question of a lesson, to the whole class
     rooms.answer(code, "masks/leak", voter, "2")        # by a student, as often as wanted: the last answer counts
     rooms.answers(code, secret)                         # {"2": 17, "0": 9}, for the teacher
+    rooms.follow(code, session, "masks/kinds")          # a student is there
+    rooms.note(code, "wrong masks/leak all")            # one student's first answer, and its misconception
+    rooms.counts(code, secret)                          # {"there masks/kinds": 23, "wrong masks/leak all": 9}
 
 A room holds the teacher's page and link, and of those who look nothing but their answers to the question that is open,
-each under a name that means nothing elsewhere.  It ends when the teacher says so, when the teacher has been away for `AWAY`
-seconds, and after `LONGEST` seconds in any case.
+each under a name that means nothing elsewhere; of their first answers it holds counts alone.  It ends when the teacher says
+so, when the teacher has been away for `AWAY` seconds, and after `LONGEST` seconds in any case.
 """
 
 import hmac
 import json
 import logging
+import re
 import secrets
 import threading
 import time
@@ -24,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypeVar
 
-from vizformer.web.classroom.stores import EVERYTHING, Store
+from vizformer.web.classroom.stores import EVERYTHING, Store, StoreError
 
 log = logging.getLogger("vizformer")
 
@@ -38,6 +42,9 @@ MOST = 1000  # rooms at a time, of 40 KB at most each
 MOST_OF_ONE = 100  # of them from one address, which all classes of a school may have
 MOST_CHARACTERS = 12_000  # of a link; what is longer is not passed on
 MOST_ANSWERS, LONGEST_ANSWER = 500, 40  # of a question; characters
+MOST_COUNTS = 2000  # of a room on a server, each up to `MOST_ANSWERS`: three times as many as the course has
+_PLACE = r"[a-z_]{0,40}/[\w-]{0,40}"
+_NOTED = re.compile(rf"(right|wrong) {_PLACE}( [\w-]{{0,40}})?", re.ASCII)
 
 
 class NoRoomError(LookupError):
@@ -81,7 +88,10 @@ class Rooms:
         self._lock = threading.Lock()  # of what is in memory here: nobody ever waits for the store below it
         self._led: dict[str, Room] = {}  # the rooms whose teachers are on this server
         self._addresses: dict[str, str] = {}  # from where those were opened
-        self._following: dict[str, str] = {}  # which room each session of this server follows
+        self._following: dict[
+            str, tuple[str, str]
+        ] = {}  # which room each session of this server follows, and where it is
+        self._noted: dict[str, Counter[str]] = {}  # the first answers of the sessions of this server
         store.listen(self._heard)
 
     def open(self, teacher: str, address: str = "") -> tuple[str, str]:
@@ -210,20 +220,38 @@ class Rooms:
             raise NoRoomError("there is no such room")
         return room.place
 
-    def follow(self, code: str, session: str) -> None:
-        """Counts a session of this server as one that follows a room; of no room where the code is empty."""
+    def follow(self, code: str, session: str, place: str = "/") -> None:
+        """Counts a session of this server as one that follows a room, at a place; of no room where the code is empty."""
         if code:
-            self._following[session] = code
+            self._following[session] = code, place if re.fullmatch(_PLACE, place, re.ASCII) else "/"
         else:
             self._following.pop(session, None)
 
     def followers(self, code: str) -> int:
         """The number of browsers that follow a room."""
         self.look(code)
+        return sum(n for name, n in self._count(code).items() if name.startswith("there "))
+
+    def note(self, code: str, noted: str) -> None:
+        """Counts a student's first answer: "right lesson/question" or "wrong lesson/question misconception"."""
+        self.look(code)
+        if not _NOTED.fullmatch(noted):
+            return
+        with self._lock:
+            counts = self._noted.setdefault(code, Counter())
+            if counts[noted] < MOST_ANSWERS and (noted in counts or len(counts) < MOST_COUNTS):
+                counts[noted] += 1
+
+    def counts(self, code: str, secret: str) -> Counter[str]:
+        """How many are "there lesson/part", and how many first answers of each kind there are; for the teacher."""
+        self._own(code, secret)
         return self._count(code)
 
-    def _count(self, code: str) -> int:
-        here = sum(one == code and self._is_there(session) for session, one in list(self._following.items()))
+    def _count(self, code: str) -> Counter[str]:
+        there = list(self._following.items())
+        here = Counter(f"there {at}" for session, (one, at) in there if one == code and self._is_there(session))
+        with self._lock:
+            here.update(self._noted.get(code, {}))
         return self._store.count(code, here)
 
     def listen(self, listener: Callable[[str], None]) -> None:
@@ -252,8 +280,13 @@ class Rooms:
                 log.exception("a class could not be noted")
         for session in [one for one in list(self._following) if not self._is_there(one)]:
             self._following.pop(session, None)
-        for code in set(self._following.values()):
-            self._count(code)
+        for code in {code for code, __ in self._following.values()}.union(self._noted):
+            try:
+                self.followers(code)
+            except NoRoomError:
+                self._noted.pop(code, None)
+            except StoreError:
+                pass
 
     def _note(self, code: str, known: Room) -> None:
         found = self._store.get(code)
@@ -286,6 +319,7 @@ class Rooms:
     def _drop(self, code: str) -> None:
         """Ends a room, and tells those who follow."""
         self._leave(code)
+        self._noted.pop(code, None)
         self._store.drop(code)
         self._store.tell(code)
 

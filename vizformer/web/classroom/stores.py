@@ -1,6 +1,7 @@
 """Where rooms are kept: in the memory of one server, or in a Redis that several servers share."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
@@ -39,8 +40,8 @@ class Store(Protocol[Kept]):
 
     def forget_answers(self, code: str) -> None: ...
 
-    def count(self, code: str, here: int) -> int:
-        """Notes how many follow a room on this server; how many do on all that share the store."""
+    def count(self, code: str, here: Counter[str]) -> Counter[str]:
+        """Notes what is counted in a room on this server; what is on all that share the store."""
 
     def tell(self, code: str) -> None:
         """Calls every listener, on every server that shares the store."""
@@ -88,7 +89,7 @@ class MemoryStore(Generic[Kept]):
     def forget_answers(self, code: str) -> None:
         self.said.pop(code, None)
 
-    def count(self, code: str, here: int) -> int:
+    def count(self, code: str, here: Counter[str]) -> Counter[str]:
         return here
 
     def tell(self, code: str) -> None:

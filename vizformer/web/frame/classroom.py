@@ -2,11 +2,13 @@
 
 A page that is loaded again, or that comes back to another server, leads or follows on: the address of a student's tab
 names the class, and the teacher's browser remembers its secret in a cookie.  So the role is the tab's, and one browser can
-have a teacher in one tab and students in others.  What is drawn of a class stands in `class_door`; what it is asked in
-`class_answers`.
+have a teacher in one tab and students in others.  What is drawn of a class, and what it is asked, stands in `class_door`.
 """
 
+import asyncio
 import contextlib
+import logging
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -14,25 +16,46 @@ import streamlit as st
 
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import session_folders
-from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, TooManyRoomsError, tidy
-from vizformer.web.classroom.stores import StoreError
-from vizformer.web.classroom.waiting import PATH
-from vizformer.web.frame.class_rooms import ROOMS
-from vizformer.web.frame.sitemap import HOME, PAGES
+from vizformer.web.classroom import rooms
+from vizformer.web.classroom.requests import PATH, Pointing, Waiting
+from vizformer.web.classroom.rooms import AWAY, BEAT, LONGEST, NoRoomError, Place, Room, Rooms, TooManyRoomsError, tidy
+from vizformer.web.classroom.stores import MemoryStore, Store, StoreError
+from vizformer.web.frame.sitemap import HOME, PAGES, TEACH
 from vizformer.web.inside_streamlit import Runtime
 from vizformer.web.link import state
-from vizformer.web.networks import network
+from vizformer.web.turns import network
 
 ROOM = "room"  # of a link: the code of the class that its tab follows
 UNREACHED = N_("The store of the classes cannot be reached at the moment. Try again in a minute.")
 COOKIE = "vizformer-class"  # K7M2QX.secret of a teacher
-_LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
-    f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen")
+_LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN, _AT = (  # (keys of buttons begin otherwise)
+    f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen", "at")
 )
 _ENDED, _LINKED, _COOKIE, _POINTS = (f"classroom.{name}" for name in ("ended", "linked", "cookie", "points"))
 _OWN = ("lang", "slide")  # of the view: what stays the student's
 _REMEMBERED = re.compile(r"([A-Z2-9]{6})\.([\w-]{20,60})", re.ASCII)
 
+log = logging.getLogger("vizformer")
+
+REDIS_URL = "VIZFORMER_REDIS_URL"
+
+
+def _is_there(session: str) -> bool:
+    return Runtime.exists() and Runtime.instance().is_active_session(session)
+
+
+def _store() -> Store[Room]:
+    """Where this server keeps its rooms: in its own memory, or in the Redis that the environment names."""
+    url = os.environ.get(REDIS_URL, "")
+    if not url:
+        return MemoryStore()
+    from vizformer.web.classroom.redis_store import RedisStore
+
+    return RedisStore(url, rooms.write, rooms.read, keeps=2 * AWAY)
+
+
+ROOMS = Rooms(_store(), _is_there)
+WAITING, POINTING = Waiting(ROOMS), Pointing(ROOMS)
 
 # --- before the page is drawn -----------------------------------------------------------------------------------------
 
@@ -43,7 +66,7 @@ def arrive() -> None:
     A link is followed once: while a student leaves, the browser may still send the address from before.
     """
     first = _LINKED not in st.session_state
-    code = tidy(str(st.query_params.get(ROOM, "")))
+    code = tidy(str(st.query_params[ROOM])) if ROOM in st.query_params else ""
     if code and code != st.session_state.get(_LINKED):
         st.session_state[_LINKED] = code
         if follows() != code:
@@ -83,6 +106,8 @@ def _cookie() -> str:
 
 def keep_up(page: str) -> None:
     """Takes a student who follows to where the teacher is, and tells the class where its teacher is."""
+    if not st.session_state.get(_AT, "").startswith(f"{page}/"):
+        st.session_state[_AT] = f"{page}/"
     place = _wanted()
     code = follows()  # (none where the class is over)
     state.carry(**({} if code is None else {ROOM: code}))
@@ -100,12 +125,22 @@ def keep_up(page: str) -> None:
     state.adopt(parameters)
 
 
+def stand(page: str, part: str) -> None:
+    """Notes at which part of a lesson, or station of the path, this session is: counted where it follows a class."""
+    st.session_state[_AT] = f"{page}/{part}"
+    if (code := follows()) is not None:
+        ROOMS.follow(code, session_folders.current(), st.session_state[_AT])
+
+
 def _file(page: str) -> str:
     """The file of a page; of the first one, whatever its address is."""
     return PAGES.get(page, HOME).file
 
 
 def _lead(own: tuple[str, str], page: str, parameters: dict[str, str]) -> None:
+    """Tells the class where its teacher is; who looks at its counts leaves it where it is."""
+    if page == TEACH.url:
+        return
     with contextlib.suppress(NoRoomError, StoreError):  # it is said at the next look at the button
         ROOMS.move(*own, page, parameters)
 
@@ -123,7 +158,7 @@ def look() -> Place | None:
     code = follows()
     if code is None:
         return None
-    ROOMS.follow(code, session_folders.current())
+    ROOMS.follow(code, session_folders.current(), st.session_state.get(_AT, "/"))
     try:
         return ROOMS.look(code)
     except StoreError:  # it is looked at again
@@ -275,3 +310,19 @@ def show_pointer(shown: bool) -> None:
 def forget() -> None:
     """Forgets the class that this session leads."""
     st.session_state.pop(_LEADS, None)
+
+
+# The rooms of this server's classes: in its own memory, or in the Redis that it shares with others.
+def is_shared() -> bool:
+    """Whether several servers share the classes."""
+    return bool(os.environ.get(REDIS_URL, ""))
+
+
+async def attend() -> None:
+    """Notes which teachers are there, until it is cancelled."""
+    while True:
+        await asyncio.sleep(BEAT)
+        try:
+            await asyncio.to_thread(ROOMS.beat)
+        except Exception:  # the next one comes all the same: without it all classes end
+            log.exception("the classes could not be noted")

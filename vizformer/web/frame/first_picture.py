@@ -2,7 +2,7 @@
 
 It lies over the app, which is hidden until its page has come to rest: what is not finished is not seen moving.  The picture
 is what a link without parameters shows: drawn by the same script as the live one, from what the live one is sent.  Nothing
-of it can be pressed or read out.  It is made when the server starts (`first_visitor`); for those who come within the first
+of it can be pressed or read out.  It is made when the server starts (`server.visit`); for those who come within the first
 seconds, assets/first_picture holds what the bundled models gave (`make picture`).
 """
 

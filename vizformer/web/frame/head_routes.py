@@ -9,8 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from vizformer.web.catalogue import head_files
-from vizformer.web.networks import network
-from vizformer.web.turns import LONGEST_NAME, TURNS, Visitor
+from vizformer.web.turns import LONGEST_NAME, TURNS, Visitor, network
 
 _LASTING = {
     "Cache-Control": "private, max-age=3600, immutable",  # the address holds what it is computed from

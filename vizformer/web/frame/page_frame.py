@@ -1,14 +1,19 @@
 """What every page has around it: the bar, its title and views, notices."""
 
+import ast
+import gc
+from contextlib import suppress
 from copy import copy
 from functools import cache
+from threading import Lock
 
 import streamlit as st
 
 from vizformer import __version__
-from vizformer.assets import asset
+from vizformer.assets import app_root, asset
 from vizformer.messages import N_
-from vizformer.web.frame import bar, class_door, classroom, inline_scripts, page_modules, presenting
+from vizformer.web.catalogue.torch_setup import nothing_is_garbage, prepare_torch
+from vizformer.web.frame import bar, class_door, classroom, inline_scripts, presenting
 from vizformer.web.frame.bar import NAME
 from vizformer.web.frame.first_files import LONGEST_NAME, MISSING
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, PAGES, Entry
@@ -19,6 +24,9 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, language, translate
 
 HOLDS_AT_THE_DOOR = ("model", "text", "target", "lang")  # of a link: what is no sign of another page
+_ICON = str(asset("logo.svg"))
+
+_ONE = Lock()
 
 
 def run() -> None:
@@ -48,17 +56,17 @@ def _run() -> None:
     title = translate(entry.title)
     st.set_page_config(
         page_title=f"{title} · {NAME}",
-        page_icon=str(asset("logo.svg")),
+        page_icon=_ICON,
         layout="wide",
         menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
     )
     inline_scripts.run("language.js", tag=language().replace("_", "-"), skip=_("Skip to the page"))
-    bar.draw(entry)
+    bar.draw_bar(entry)
     bar.head(entry)
     guarded()(class_door.banner)(presenting=presenting.is_on())
-    notices = st.container()
+    notices = st.container(key="notices")
     with guarded(), st.container(key="page-body"):  # (a pointer finds its way from here)
-        page_modules.load()
+        load()
         page.run()
     for message in state.notices():  # drawn last, shown first: the page may have corrected the view
         notices.info(translate(message, plain))
@@ -87,3 +95,26 @@ def _pages(_language: str) -> list[Page]:
 
 def _entry(page: Page) -> Entry:
     return PAGES.get(page.url_path, HOME)
+
+
+# What pages are made of: imported once, by one thread, before the first page runs.
+#
+# Two threads that import at once may find each other's modules half made (Python breaks such a deadlock that way):
+# one reads `model.trace` on its way to the package `model`, which the other one is importing. Readers who came while
+# the server started got an error in place of their page.
+def load() -> None:
+    """Imports torch and what the pages import at their top; the first call takes seconds, others who come then wait."""
+    with _ONE:
+        _load()
+
+
+@cache
+def _load() -> None:
+    prepare_torch()
+    with nothing_is_garbage():
+        for entry in PAGES.values():  # the first page first
+            page = ast.parse((app_root() / entry.file).read_text(encoding="utf-8"))
+            page.body = [node for node in page.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            with suppress(Exception):  # that page says so itself, and the others work
+                exec(compile(page, entry.file, "exec"), {})
+    gc.freeze()  # what is imported stays for good: nobody looks through it again

@@ -1,6 +1,7 @@
 """A page at a projector: large letters, nothing around it, and keys that step through a lesson.
 
-The view says which slide is shown (`View.slide`), or that the notes to it are, in a window that follows the first one.
+The view says that the part of a lesson is shown as a slide (`View.slide`), or the notes to it, in a window that follows the
+first one; which slide a link of before names of that part does not matter.
 The keys press the buttons that are drawn here and in `widgets.slides`: assets/present.js.
 """
 
@@ -29,11 +30,6 @@ def is_notes() -> bool:
     return state.view().slide.startswith(NOTES)
 
 
-def slide() -> str:
-    """The name of the slide that is asked for."""
-    return state.view().slide.removeprefix(NOTES)
-
-
 def button() -> None:
     st.button(
         _("Present"),
@@ -60,15 +56,9 @@ def begin() -> None:
     state.update(slide=_FIRST)
 
 
-def restart() -> None:
-    """Another lesson begins with its first slide, where it is presented."""
-    if is_on():
-        state.update(slide=f"{NOTES if is_notes() else ''}{_FIRST}")
-
-
-def go(part: str, name: str) -> None:
-    """Goes to a slide of a part; for callbacks."""
-    state.update(part=part, slide=f"{NOTES if is_notes() else ''}{name}")
+def go(part: str) -> None:
+    """Goes to the slide of a part; for callbacks."""
+    state.update(part=part)
 
 
 def print_out() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from vizformer.components import memory
-from vizformer.web.frame.numbering import titled
-from vizformer.web.frame.sitemap import COURSE, Entry
+from vizformer.web.frame.sitemap import COURSE, Entry, titled
 from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _
 

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from vizformer.messages import N_, Message
-from vizformer.serving import CLIENT, one_of
+from vizformer.serving import CLIENT, FRAMES, is_origin, one_of
 from vizformer.web.catalogue.local_paths import is_loopback
-from vizformer.web.frame import answer_headers
+from vizformer.web.frame import inline_scripts
 from vizformer.web.frame.arrivals import ARRIVALS, PATIENCE, Arrivals, RefusedError
 from vizformer.web.link import languages
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 HOSTS = "VIZFORMER_HOSTS"  # more names of this server, separated by commas
 _ROUTE = "/_stcore/upload_file/"
 
+Headers = Iterable[tuple[bytes, bytes]]
+_FRAME = b"x-frame-options"
 
 # --- names ------------------------------------------------------------------------------------------------------------
 
@@ -166,7 +168,7 @@ class _Answer:
     async def __call__(self, message: "ASGIMessage") -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            message = {**message, "headers": answer_headers.with_ours(message.get("headers", ()))}
+            message = {**message, "headers": with_ours(message.get("headers", ()))}
         await self._send(message)
 
 
@@ -204,3 +206,40 @@ async def _refuse(send: "Send", refused: RefusedError) -> None:
     ]
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+# The headers of every answer, which tell the browser what to refuse: foreign scripts, guessed types, frames of other
+# pages.
+#
+# Components of Streamlit come as scripts at blob: addresses; scripts in the page are known by their hashes. Styles
+# stand in the page. Streamlit's reader of messages makes itself faster with WebAssembly.
+def with_ours(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, and ours in the place of those of the same name."""
+    ours = _ours(os.environ.get(FRAMES, ""))
+    replaced = {*ours, _FRAME}
+    return [*((name, value) for name, value in headers if name.lower() not in replaced), *ours.items()]
+
+
+@cache
+def _ours(frames: str) -> dict[bytes, bytes]:
+    who = [origin.strip() for origin in frames.split(",") if is_origin(origin.strip())]
+    policy = {
+        "default-src": ["'none'"],
+        "script-src": ["'self'", "blob:", "'wasm-unsafe-eval'", *inline_scripts.hashes()],
+        "style-src": ["'self'", "'unsafe-inline'"],
+        "img-src": ["'self'", "data:", "blob:"],
+        "font-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "worker-src": ["blob:"],
+        "manifest-src": ["'self'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+        "frame-ancestors": who or ["'none'"],
+    }
+    headers = {
+        b"content-security-policy": "; ".join(" ".join([name, *allowed]) for name, allowed in policy.items()).encode(),
+        b"x-content-type-options": b"nosniff",
+        b"referrer-policy": b"same-origin",
+        b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
+    }
+    return headers if who else {**headers, _FRAME: b"DENY"}  # (which knows no list)

@@ -16,11 +16,11 @@ from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import model_cache, session_folders
 from vizformer.web.frame import (
     arrivals,
-    class_rooms,
+    classroom,
     component_scripts,
     first_files,
     first_picture,
-    page_modules,
+    page_frame,
     request_gate,
 )
 from vizformer.web.inside_streamlit import BackMsg, ForwardMsg, Runtime, SessionClient
@@ -46,7 +46,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
         raise click.ClickException("--workers knows no server.sslCertFile. Leave one of the two out.")
     attending = [
         asyncio.create_task(task)
-        for task in (visit(), session_folders.attend(), model_cache.attend(), look_at_arrivals(), class_rooms.attend())
+        for task in (visit(), session_folders.attend(), model_cache.attend(), look_at_arrivals(), classroom.attend())
     ]
     try:
         yield None
@@ -64,7 +64,7 @@ def middleware() -> list[Middleware]:
 def routes() -> list[Route]:
     """The routes beside Streamlit's own."""
     base = st.get_option("server.baseUrlPath").strip("/")
-    return [*class_rooms.WAITING.routes(base), *class_rooms.POINTING.routes(base)]
+    return [*classroom.WAITING.routes(base), *classroom.POINTING.routes(base)]
 
 
 async def look_at_arrivals() -> None:
@@ -112,7 +112,7 @@ class _Visitor(SessionClient):
 
 async def visit() -> None:
     """Imports what pages are made of, then opens the first one; what goes wrong there goes wrong alone."""
-    await _alone(asyncio.to_thread(page_modules.load))
+    await _alone(asyncio.to_thread(page_frame.load))
     for language in LANGUAGES:
         await _alone(_open(_Visitor(language)))
 

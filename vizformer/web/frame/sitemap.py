@@ -1,11 +1,17 @@
 """What pages there are, in which order: another page is one `Entry`, listed in `DOORS`."""
 
+import re
 from dataclasses import dataclass
 
 from vizformer.messages import N_, Message
+from vizformer.web.link.languages import SOURCE
+from vizformer.web.words import lesson_words
+from vizformer.web.words.i18n import translate
 from vizformer.word_tables import words_of
 
 _WORDS = words_of(__file__)
+
+_NAMED = re.compile(r"@([a-z]+)(?:\.([a-z]+))?")
 
 
 @dataclass(frozen=True, eq=False)  # one object a page
@@ -118,3 +124,21 @@ def beside(entry: Entry) -> tuple[Entry, ...]:
         return (PATH,)
     groups = ((PAPER, LAYER), *(DOORS[door] for door in (EXPLORE, TEACH, MODELS)))
     return next((group for group in groups if entry in group), ())
+
+
+# The numbers of lessons and parts. Texts say them as `@block`, the lesson's, and `@block.norm`, that of its part:
+# 7.2.
+def number(lesson: str, part: str = "") -> str:
+    """The number of a lesson, by its address, or of a part of it."""
+    of_lesson = str([entry.url for entry in COURSE].index(lesson) + 1)
+    return f"{of_lesson}.{[*lesson_words.parts(lesson, SOURCE)].index(part) + 1}" if part else of_lesson
+
+
+def numbered(text: str) -> str:
+    """A text with the numbers in the place of the names."""
+    return _NAMED.sub(lambda found: number(found[1], found[2] or ""), text)
+
+
+def titled(lesson: Entry) -> str:
+    """A lesson's number and title, in the reader's language."""
+    return f"{number(lesson.url)} · {translate(lesson.title)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vizformer.components.player import branch_text, read_branch
 from vizformer.messages import N_
-from vizformer.web.link.codec import UnusableError
+from vizformer.web.link.link_settings import UnusableError
 
 if TYPE_CHECKING:
     from vizformer.components.player import Taken

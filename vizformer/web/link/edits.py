@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vizformer.messages import N_
-from vizformer.web.link.codec import UnusableError
+from vizformer.web.link.link_settings import UnusableError
 
 if TYPE_CHECKING:
     from vizformer.model import Edit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vizformer import generation
 from vizformer.messages import N_
-from vizformer.web.link.codec import UnusableError
+from vizformer.web.link.link_settings import UnusableError
 
 if TYPE_CHECKING:
     from vizformer.generation import Sampling

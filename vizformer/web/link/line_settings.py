@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from vizformer.messages import N_
-from vizformer.web.link.codec import UnusableError
+from vizformer.web.link.link_settings import UnusableError
 
 _SAID = re.compile(
     r"([0-9]{1,4}(?:,[0-9]{1,4}){0,255})?(?:@(0(?:\.[0-9]{1,4})?|1))?(?:@(-|k[0-9]{1,5}))?(?:@w([0-9]{1,5}))?"

@@ -7,16 +7,39 @@ value counts as not set.
 import math
 import re
 from collections.abc import Collection
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from vizformer.messages import N_
-from vizformer.web.link.codec import UnusableError
+from vizformer.messages import N_, Message
 
 Setting = TypeVar("Setting", bool, int, float, str)
 
 LONGEST = 24  # settings in one link
 _INTEGER = re.compile("[+-]?[0-9]{1,9}")
 _ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[\w.,'+-]{0,40})")
+
+Value = TypeVar("Value")
+
+
+class UnusableError(ValueError):
+    """A value in a link breaks the rule `message`."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+class Codec(Protocol[Value]):
+    """Writes a value into a link, and reads it again."""
+
+    def read(self, text: str, /) -> Value:
+        """The value of a text.
+
+        Raises:
+            UnusableError: the text is not one that `write` writes; its message is the rule.
+        """
+        ...
+
+    def write(self, value: Value, /) -> str: ...
 
 
 def read(text: str) -> dict[str, str]:
@@ -63,3 +86,21 @@ def _typed(written: str, default: Setting) -> Setting:
 
 def text(value: bool | int | float | str) -> str:
     return str(int(value)) if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# The one shape in which a module writes a value into a link, and reads it again.
+#
+# A codec is a module (or an object) with `read` and `write`: read(write(value)) == value, and of any text, however
+# long or hostile, `read` gives a value or raises `UnusableError`. The codecs: `edits` (numbers set by hand),
+# `generation_settings`, `branch` (tokens taken by hand), `line_settings` (of the line view), `link_settings` (of the
+# lessons), `mask_painting` (painted cells), `packed_text` (what somebody typed).
+def whole(text: str, largest: int) -> int | None:
+    """The number from 0 to `largest` that `text` writes; None where it is anything else.
+
+    All numbers of links are read here.  Only the digits 0 to 9, and no more of them than `largest` has: Python itself
+    refuses to read thousands, and reads signs, spaces, underscores and the digits of all scripts.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
+        return None
+    number = int(text)
+    return number if number <= largest else None

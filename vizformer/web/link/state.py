@@ -20,8 +20,8 @@ import streamlit as st
 from vizformer.context_value import held
 from vizformer.messages import N_, Message
 from vizformer.web.inside_streamlit import get_script_run_ctx
-from vizformer.web.link import beginnings, gone_settings, packed_text, text_store
-from vizformer.web.link.codec import UnusableError
+from vizformer.web.link import beginnings, gone_parts, packed_text
+from vizformer.web.link.link_settings import UnusableError
 from vizformer.web.link.view import View, link_name
 
 REMEMBERED = 64  # addresses per session that Back can return to exactly
@@ -135,7 +135,7 @@ def page() -> str:
     return _memory().page or ""
 
 
-def draw() -> None:
+def note_drawn() -> None:
     """Notes that the page is drawn for the sentence, target, model and numbers set by hand that the view has now."""
     _memory().drawn = _subject(view())
 
@@ -194,23 +194,26 @@ def fit(**limits: int | Collection[object]) -> View:
             continue
         if isinstance(limit, int):
             usable = 0 <= value < limit
-            rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
         else:
             usable, otherwise = value in limit, otherwise if otherwise in limit else next(iter(limit), otherwise)
-            rule = N_("it can be {choices}", choices=", ".join(filter(None, map(str, limit))))
         if not usable and value != otherwise:
             if value != _FIELDS[name].default:
                 label = _FIELDS[name].metadata["label"]
+                rule = (
+                    N_("numbers go from 0 to {last}", last=max(limit - 1, 0))
+                    if isinstance(limit, int)
+                    else N_("there are {choices}", choices=", ".join(filter(None, map(str, limit))))
+                )
                 memory.notices.append(
                     N_(
-                        "There is no {name} {value} here: {rule}. It was left out.",
+                        "This page has no {name} “{value}” ({rule}). It is left out.",
                         name=label,
                         value=str(value),
                         rule=rule,
                     )
                     if otherwise in (None, "")
                     else N_(
-                        "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
+                        "This page has no {name} “{value}” ({rule}). It shows {otherwise} instead.",
                         name=label,
                         value=str(value),
                         rule=rule,
@@ -431,14 +434,14 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
         try:
             values[f.name] = f.metadata["read"](value)
             if f.name == "settings":
-                values["settings"], gone = gone_settings.take_out(values["settings"])
+                values["settings"], gone = gone_parts.take_out(values["settings"])
                 problems += gone
             if f.metadata["read"] is packed_text.read and packed_text.is_gone(value):
                 problems.append(
                     N_(
-                        "The link names a text that stays on a server for {hours} hours only, and this one does not have "
-                        "it (any more). Showing its beginning: paste the text again.",
-                        hours=text_store.HOURS,
+                        "The link names a text that a server keeps for only {hours} hours, and this server does not have "
+                        "it. The page shows its beginning: paste the text again.",
+                        hours=packed_text.HOURS,
                     )
                 )
         except UnusableError as unusable:
@@ -450,9 +453,11 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
 def _notice(f: Field[Any], value: str, rule: Message, otherwise: str) -> Message:
     label: Message = f.metadata["label"]
     if not otherwise:
-        return N_("The link says {name} = {value}, but {rule}. It was left out.", name=label, value=value, rule=rule)
+        return N_(
+            "The link sets “{name}” to “{value}”, but {rule}. It is left out.", name=label, value=value, rule=rule
+        )
     return N_(
-        "The link says {name} = {value}, but {rule}. Showing {otherwise} instead.",
+        "The link sets “{name}” to “{value}”, but {rule}. The page shows “{otherwise}” instead.",
         name=label,
         value=value,
         rule=rule,

@@ -13,7 +13,7 @@ from vizformer.messages import N_, Message
 from vizformer.web.link import branch as taken_by_hand
 from vizformer.web.link import edits as set_by_hand
 from vizformer.web.link import generation_settings, languages, line_settings, link_settings, packed_text
-from vizformer.web.link.codec import Codec, UnusableError, whole
+from vizformer.web.link.link_settings import Codec, UnusableError, whole
 from vizformer.web.link.model_ref import TRAINING, ModelRef
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def link_name(field: "Field[Any]") -> str:
 def _choice(default: str, choices: Collection[str], label: Message, link: str = "") -> Any:
     def read(value: str) -> str:
         if value not in choices:
-            raise UnusableError(N_("it can be {choices}", choices=", ".join(choices)))
+            raise UnusableError(N_("it must be one of {choices}", choices=", ".join(choices)))
         return value
 
     return field(default=default, metadata={"read": read, "label": label, "link": link})
@@ -63,7 +63,7 @@ def _choice(default: str, choices: Collection[str], label: Message, link: str = 
 def _index(label: Message, default: int | None = 0) -> Any:
     def read(value: str) -> int:
         if (number := whole(value, LARGEST)) is None:
-            raise UnusableError(N_("it must be a whole number from 0 up"))
+            raise UnusableError(N_("it must be a whole number, 0 or above"))
         return number
 
     return field(default=default, metadata={"read": read, "label": label})
@@ -104,7 +104,7 @@ def _language(label: Message) -> Any:
     def read(value: str) -> str:
         code = languages.match(value)
         if value and code is None:
-            raise UnusableError(N_("it can be {choices}", choices=", ".join(languages.LANGUAGES)))
+            raise UnusableError(N_("it must be one of {choices}", choices=", ".join(languages.LANGUAGES)))
         return code or ""
 
     return field(default="", metadata={"read": read, "label": label})

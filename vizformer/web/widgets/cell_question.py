@@ -39,8 +39,8 @@ def ask_cell(asked: CellChoice) -> None:
             st.session_state[row], st.session_state[column] = picked = clicked
         _boxes(grid, row, column, disabled=over)
         picked = _picked(row, column)
-        if questions.settle(asked, None if picked is None else f"{picked[0]},{picked[1]}"):
-            questions.told(asked, picked, picked == answer)
+        if questions.settle(asked, picked, None if picked is None else f"{picked[0]},{picked[1]}"):
+            questions.told(asked, picked)
         questions.lead(
             asked,
             bars=(),

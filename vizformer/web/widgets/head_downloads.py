@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from vizformer import components, figures
 from vizformer.analysis import Kind, head_maps, site_name
 from vizformer.analysis.heads.word_alignment import word_map, word_starts
-from vizformer.components import attention
+from vizformer.components import attention, heatmap
 from vizformer.components.lines import LineSelection
 from vizformer.components.mask import MaskView
-from vizformer.components.payload import HeadsPayload
+from vizformer.components.packing import HeadsPayload
 from vizformer.figures.figure import Figure
 from vizformer.model.trace_file import as_file
 from vizformer.web.catalogue import subject_cache
@@ -21,7 +21,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import Without
 from vizformer.web.widgets import in_python
-from vizformer.web.widgets.downloads import Picture, caption, colours_said
+from vizformer.web.widgets.chart import Picture, caption, colours_said, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, words
 
@@ -278,3 +278,21 @@ def trace(subject: Subject) -> Callable[[], bytes]:
 
 def head_name(kind: Kind, layer: int, head: int) -> str:
     return _("{kind}, layer {layer}, head {head}", kind=labels.kind_label(kind), layer=layer, head=head)
+
+
+def show(drawn: heatmap.Heatmap, *, key: str) -> None:
+    """Mounts the map, and offers it below."""
+    heatmap.mount(drawn, key=key)
+
+    def figure() -> Figure:
+        weighted = drawn.scores is None
+        return figures.attention_heatmap(
+            drawn.weights if drawn.scores is None else drawn.scores,
+            drawn.query_tokens,
+            drawn.key_tokens,
+            reasons=drawn.reasons,
+            kind="weights" if weighted else "scores",
+            title=drawn.title,
+        )
+
+    take_away(Picture(key, caption(drawn.title), figure, page=lambda: heatmap.to_html(drawn)), key=key)

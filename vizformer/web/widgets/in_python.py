@@ -31,12 +31,11 @@ def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:
     return f"vf.load({name!r}{dtype}{answers})"
 
 
-def imported(model: ModelRef) -> list[str]:
-    """What imports the function of a model of the server's own code; of another model nothing."""
-    if not model_cache.is_code(model):
-        return []
-    code = named_code.code(model)
-    return [f"from {Path(code.place).stem if code.is_file else code.place} import {code.function.partition('.')[0]}"]
+def imports(*models: ModelRef) -> list[str]:
+    """What `loaded` needs: this package, and the functions that hand out models of the server's own code."""
+    codes = [named_code.code(one) for one in models if model_cache.is_code(one)]
+    own = [f"from {Path(a.place).stem if a.is_file else a.place} import {a.function.partition('.')[0]}" for a in codes]
+    return ["import vizformer as vf", *dict.fromkeys(own)]
 
 
 def name_and_revision(model: ModelRef) -> tuple[str, str]:
@@ -46,16 +45,15 @@ def name_and_revision(model: ModelRef) -> tuple[str, str]:
     return model.name, f", revision={model.revision!r}" if model.revision else ""
 
 
-def opening(subject: Subject, *imports: str) -> list[str]:
+def opening(subject: Subject, *more: str) -> list[str]:
     """Imports, `checkpoint` and `trace`: the numbers of the page, with those that were set by hand."""
     given = f", target={subject.target!r}" if subject.target.strip() else ""
     if subject.edited:
-        imports = ("from vizformer.model import Cell, Edit", *imports)
+        more = ("from vizformer.model import Cell, Edit", *more)
         given += f", edit={edits.edit(subject.edited)!r}"
     return [
-        "import vizformer as vf",
-        *imports,
-        *imported(subject.model),
+        *imports(subject.model),
+        *more,
         "",
         f"checkpoint = {loaded(subject.model)}",
         f"trace = checkpoint.trace({subject.text!r}{given})",

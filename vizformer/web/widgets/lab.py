@@ -3,7 +3,7 @@
     lab = Laboratory("masks", "leak")            # of the lesson masks; words: [leak] in assets/lessons/*/masks.toml
 
     @lab.draws
-    def draw(subject: Subject) -> None:
+    def draw_leakage(subject: Subject) -> None:
         with controls():
             stack = lab.buttons("stack", stacks)  # in links: masks.stack; labels: stack.label, stack.encoder, ...
         chart.show(...)
@@ -22,15 +22,17 @@ from typing import Any, TypeVar, cast
 
 import streamlit as st
 
+from vizformer.analysis.other_programs.copied_errors import EXERCISES
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame.numbering import numbered
+from vizformer.web.frame.sitemap import numbered
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.misconceptions import Mistake
 from vizformer.web.widgets.questions import Choice, Question, Registry
+from vizformer.web.widgets.slides import noted
 from vizformer.web.words import lesson_words
-from vizformer.web.words.plain_text import quoted
+from vizformer.web.words.i18n import language, quoted
 
 controls = line  # the settings of a laboratory, above its picture
 Option = TypeVar("Option", bound=str | int | float)
@@ -90,7 +92,7 @@ class Laboratory:
     def mistake(self, name: str, misconception: str, given: float, /, **values: object) -> Mistake:
         """A misconception of the question `name`; in its words, {answered} is the answer that it gives."""
         path = f"asks.{name}.wrong.{misconception}"
-        return Mistake(given, lambda answered: self.text(path, **{**values, "answered": answered}))
+        return Mistake(given, lambda answered: self.text(path, **{**values, "answered": answered}), misconception)
 
     def choice(self, name: str, names: Sequence[str], right: str, /, *about: object, **values: object) -> Choice:
         """A question whose choices, of which one is right, are in its words by these names, as are its misconceptions."""
@@ -132,8 +134,13 @@ class Laboratory:
         st.text(self.text(name, **values))
 
     def note(self, name: str, /, **values: object) -> None:
-        """Shows a text that may have Markdown, small; what its values say is shown as it stands."""
-        st.caption(self.text(name, **{key: value if key == "form" else quoted(value) for key, value in values.items()}))
+        """Shows a text that may have Markdown, its terms marked, small; what its values say is shown as it stands."""
+        given = {key: value if key == "form" else quoted(value) for key, value in values.items()}
+        st.caption(
+            lesson_words.say(
+                self.lesson, self.key, name, lambda text: noted(text, self.lesson, self.key, language()), **given
+            )
+        )
 
     # --- controls, which stand in the link under "lesson.name" ---
 
@@ -180,3 +187,11 @@ class Laboratory:
         """Yes or no; `values` are for the placeholders of its text."""
         chosen: bool = st.toggle(self.text(name, **values), **self.setting(name, default))
         return chosen
+
+
+def wrong_line(lab: Laboratory, program: str, name: str = "line") -> Choice:
+    """The lines are the choices; the words of the question `name` say of each right one why it is right."""
+    exercise = EXERCISES[program]
+    wrong = {f"line{index + 1}": index for index in range(len(exercise.lines)) if index != exercise.wrong}
+    said = lab.asked(name, wrong=wrong, right=exercise.right.strip(), error=exercise.error)
+    return Choice(choices=exercise.lines, answer=exercise.wrong, code=True, **said)

@@ -1,10 +1,10 @@
 """A part of a page that runs by itself, without the page's frame; and what a lesson has as its parts."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -76,3 +76,19 @@ def place_beside() -> AbstractContextManager[object]:
     """The place beside the laboratory that is being drawn; where it has none, where it stands itself."""
     place = _beside.get()
     return nullcontext() if place is None else place
+
+
+def is_open(place: Any) -> bool:
+    """Whether a tab or a menu is open: what is in it is made only then."""
+    return bool(place.open)
+
+
+@contextmanager
+def folded(label: str, *, key: str) -> Iterator[bool]:
+    """The box, and whether it is open: `with folded(_("More"), key="page.more") as is_open: ...`.
+
+    Opening it runs the fragment again in which it stands, or else the page.
+    """
+    box = st.expander(label, key=key, on_change="rerun")
+    with box:
+        yield is_open(box)

@@ -9,15 +9,19 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from vizformer import context_value
 from vizformer.explain import standalone
 from vizformer.explain.snippets import Given
 from vizformer.messages import N_
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import inline_scripts, numbering, presenting, progress
+from vizformer.web.frame import classroom, inline_scripts, presenting, progress, sitemap
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.gone_parts import NEAREST
@@ -27,14 +31,13 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import class_question, glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
-from vizformer.web.widgets.folded_box import folded
-from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory, place_beside
-from vizformer.web.widgets.lesson_text import prose
+from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, folded, is_open, laboratory, place_beside
 from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question, Registry, is_answered, near
+from vizformer.web.widgets.slides import Prose, prose
 from vizformer.web.widgets.whole_model.beside import draw_beside
-from vizformer.web.words import lesson_words, minutes
+from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, language, show_note, translate
 
 __all__ = [
@@ -60,6 +63,8 @@ __all__ = [
 LAST = "lesson.last"
 _AGAIN = "lesson.again"  # the part that is shown, and the question that is asked again in it
 PAPER_WIDTH = 700  # px: what fits between the margins of A4 and of a letter
+_formulas: ContextVar[list["Formula"] | None] = ContextVar("formulas", default=None)  # of the part that is drawn
+_above: ContextVar[DeltaGenerator | None] = ContextVar("above", default=None)  # its sentence, before the picture
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that depends on the view
 
 
@@ -107,7 +112,7 @@ def _about(entry: Entry) -> None:
     """Which lesson this is, what has been answered, how long it takes, and which lessons come before it."""
     where = _(
         "Lesson {number} of {count} · {answered} of {questions} questions answered",
-        number=numbering.number(entry.url),
+        number=sitemap.number(entry.url),
         count=len(COURSE),
         answered=progress.answered(entry.url),
         questions=len(progress.QUESTIONS[entry.url]),
@@ -119,20 +124,18 @@ def _about(entry: Entry) -> None:
 
 def _before(entry: Entry) -> str:
     """How long the lesson takes, and which lessons come before it."""
-    taken = minutes.of_lesson(entry.url, language())
+    taken = lesson_words.of_lesson(entry.url, language())
     if not entry.after:
         return _("About {minutes} minutes. It needs no other lesson.", minutes=taken)
-    lessons = _("; ").join(numbering.titled(one) for one in COURSE if one.url in entry.after)
+    lessons = _("; ").join(sitemap.titled(one) for one in COURSE if one.url in entry.after)
     return _("About {minutes} minutes. Before it: {lessons}", minutes=taken, lessons=lessons)
 
 
 def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -> int:
     keys = [part.key for part in parts]
     last, st.session_state[LAST] = st.session_state.get(LAST, entry.url), entry.url
-    if last != entry.url:
-        presenting.restart()
-        if state.view().part not in keys:  # from another lesson: nobody asked for it here
-            state.update(part="" if unnamed is None or unnamed(state.linked()) == keys[0] else keys[0])
+    if last != entry.url and state.view().part not in keys:  # from another lesson: nobody asked for it here
+        state.update(part="" if unnamed is None or unnamed(state.linked()) == keys[0] else keys[0])
     if (nearest := NEAREST.get(f"{entry.url}/{state.view().part}")) in keys:
         state.update(part=nearest)
         state.note(
@@ -146,6 +149,7 @@ def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) ->
     if not chosen:
         chosen = keys[0] if unnamed is None else unnamed(state.linked())
         st.session_state[_UNNAMED] = "" if unnamed is None else chosen
+    classroom.stand(entry.url, chosen)
     return keys.index(chosen)
 
 
@@ -184,30 +188,47 @@ def go_to(part: str) -> None:
 
 @laboratory
 def _part(entry: Entry, part: Shown, subject: Subject) -> None:
-    """The laboratory; its words and questions on its right, or below it where it is wide or the page is narrow."""
-    words = prose(entry.url, part.key)
+    """A sentence, the laboratory and one line of tabs; what else is said and asked on its right, or below it.
+
+    It is below it where the laboratory is wide or the page is narrow.
+    """
+    words, formulas = prose(entry.url, part.key), list[Formula]()
     with st.container(key="lesson-wide" if part.wide else "lesson-part"):
-        if part.wide:
-            picture = st.container()
+        left, right = (st.container(), None) if part.wide else st.columns([2, 1], gap="medium")
+        with left:
+            lead = st.container(key="lesson-lead", horizontal=True, vertical_alignment="center")
+            lead.markdown(words.lead)
+            picture, tabs = st.container(key="lesson-laboratory"), st.container(key="lesson-tabs")
+        if right is None:
             text, asked = st.columns(2, gap="medium")
-            boxes, model = text, st.container(key="lesson-model")
+            model = st.container(key="lesson-model")
         else:
-            picture, beside = st.columns([2, 1], gap="medium")
-            with beside, st.container(key="lesson-words"):
-                model, text, asked, boxes = (st.container() for __ in range(4))
-    with text:
-        st.markdown(words.text)
-    with boxes:
-        for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
-            if texts:
-                with st.expander(title):
-                    st.markdown("\n\n".join(texts))
-    with picture, st.container(key="lesson-laboratory"), beside_others(asked):
+            with right, st.container(key="lesson-words"):
+                model, text, asked = st.container(), st.container(), st.container()
+    text.markdown(words.rest)
+    with picture, beside_others(asked), context_value.held(_formulas, formulas), context_value.held(_above, lead):
         part.draw(subject)
+    with tabs:
+        _tabs(words, formulas, key=f"lesson.tabs.{entry.url}.{part.key}")
     with model, beside_others(model):
         draw_beside(subject, entry.url, part.key)
     with asked:
         _ask_again(entry, part, subject)
+
+
+def _tabs(words: Prose, formulas: Sequence["Formula"], *, key: str) -> None:
+    """What there is to try, formulas, code, what is often got wrong: only that is made whose tab is open."""
+    drawn: dict[str, Sequence[Callable[[], object]]] = {
+        _("Try this"): [lambda: st.markdown("\n\n".join(words.tries))] * bool(words.tries),
+        _("Formula"): [one.show for one in formulas if one.symbols],
+        _("Code"): [one.show_code for one in formulas if one.code],
+        _("Often got wrong"): [lambda: st.markdown("\n\n".join(words.wrongs))] * bool(words.wrongs),
+    }
+    titles = [title for title, draws in drawn.items() if draws]
+    for title, tab in zip(titles, st.tabs(titles, key=key, on_change="rerun") if titles else (), strict=True):
+        with tab:
+            for draw in drawn[title] if is_open(tab) else ():
+                draw()
 
 
 def _ask_again(entry: Entry, part: Shown, subject: Subject) -> None:
@@ -332,13 +353,14 @@ def ask(question: Question | None, *others: Question | None, here: bool = False,
     """Asks questions, each to be answered before the answer is shown; nothing where the text has none to offer.
 
     They stand with the words of the part, or, where they are the picture itself, `here`.  Where the picture shows the
-    answers they stand above it, `folded` into one line; in a class they are unfolded, and on paper written out.
+    answers they are `folded` into the line of its sentence; in a class they are unfolded, and on paper written out.
     """
     asked = [one for one in (question, *others) if one is not None]
     if folded and asked and not presenting.is_printed():
         in_class = any(class_question.part_of(one.lesson, one.name) != "nobody" for one in asked)
         label = _("Before you look: a question") if len(asked) == 1 else _("Before you look: some questions")
-        with st.expander(label, expanded=in_class):
+        above = None if in_class else _above.get()
+        with st.expander(label, expanded=in_class) if above is None else above.popover(label, type="tertiary"):
             ask(*asked, here=True)
         return
     with nullcontext() if here or folded else place_beside():
@@ -352,17 +374,37 @@ def ask(question: Question | None, *others: Question | None, here: bool = False,
                     ask_cell(one)
 
 
-def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str, Given] | None = None) -> None:
-    """A formula in symbols, with the numbers on the screen in it, and the PyTorch line that computes it.
+@dataclass(frozen=True)
+class Formula:
+    """A formula in symbols, with the numbers on the screen in it (`live`), and the PyTorch lines that compute it."""
+
+    symbols: str
+    live: str
+    code: str
+    given: Mapping[str, Given]
+
+    def show(self) -> None:
+        st.latex(self.symbols)
+        if self.live:
+            st.latex(re.sub(r"(?<!\\)\bnan\b", r"\\text{NaN}", re.sub(r"(?<!\\)\binf\b", r"\\infty", self.live)))
+
+    def show_code(self) -> None:
+        st.code(pasteable(self.code, self.given), language="python", wrap_lines=True)
+
+
+def formula(symbols: str = "", *, live: str = "", code: str = "", given: Mapping[str, Given] | None = None) -> None:
+    """Puts a formula and its code into the tabs below the part; on paper they stand here, on a slide without the code.
 
     `given` are the numbers that the code reads, by name: those that are short are written out before it.
     """
-    st.latex(symbols)
-    if live:
-        st.latex(re.sub(r"(?<!\\)\bnan\b", r"\\text{NaN}", re.sub(r"(?<!\\)\binf\b", r"\\infty", live)))
-    if code:
-        show_note("The same in PyTorch")
-        st.code(pasteable(code, given or {}), language="python", wrap_lines=True)
+    made, kept = Formula(symbols, live, code, given or {}), _formulas.get()
+    if kept is not None:
+        kept.append(made)
+        return
+    if symbols:
+        made.show()
+    if code and not presenting.is_on():
+        made.show_code()
 
 
 def pasteable(code: str, given: Mapping[str, Given]) -> str:

@@ -33,57 +33,77 @@ class Mistake:
 
     given: float
     said: Callable[[str], str]
+    name: str = ""  # the same in every language and for every sentence
 
 
 def of_number(
     given: float, answer: float, tolerance: float, own: Sequence[Mistake], written: Callable[[Any], str]
 ) -> str:
     """The misconception that gives a wrong number; empty where none is known."""
-    named = [(one.given, one.said(written(one.given))) for one in own]
-    for known in (named, _usual(answer, whole=not tolerance)):
-        near = [(abs(at - given), said) for at, said in known if abs(at - given) <= max(tolerance, _ROUNDED * abs(at))]
-        if near:
-            return min(near)[1]
-    return ""
+    found = number_mistake(given, answer, tolerance, own)
+    return found.said(written(found.given)) if found else ""
 
 
-def _usual(answer: float, *, whole: bool) -> list[tuple[float, str]]:
+def number_mistake(given: float, answer: float, tolerance: float, own: Sequence[Mistake]) -> Mistake | None:
+    """The mistake nearest to a wrong number, of the question's own ones before the usual ones."""
+
+    def apart(one: Mistake) -> float:
+        return abs(one.given - given)
+
+    for known in (own, _usual(answer, whole=not tolerance)):
+        if near := [one for one in known if apart(one) <= max(tolerance, _ROUNDED * abs(one.given))]:
+            return min(near, key=apart)
+    return None
+
+
+def _usual(answer: float, *, whole: bool) -> list[Mistake]:
     """Mistakes that every number can come from."""
-    sign = _("The sign is wrong, the size is right.")
-    turned = _("That is the reciprocal: you exchanged the two numbers of the quotient.")
-    percent = _("That is 100 times too much or too little: you mixed up a share and its percentage.")
-    one_off = _("That is one too many or one too few: count the first and the last one again.")
-    found = [(-answer, sign), (100 * answer, percent), (answer / 100, percent)]
+
+    def mistake(name: str, given: float) -> Mistake:
+        return Mistake(given, lambda __: general(name), name)
+
+    found = [mistake("any-sign", -answer), mistake("any-percent", 100 * answer), mistake("any-percent", answer / 100)]
     if whole:
-        found += [(answer + 1, one_off), (answer - 1, one_off)]
+        found += [mistake("any-one-off", answer + 1), mistake("any-one-off", answer - 1)]
     elif answer:
-        found += [(1 / answer, turned)]
+        found += [mistake("any-reciprocal", 1 / answer)]
     return found
+
+
+def general(name: str) -> str:
+    """What is said of a misconception that every number, or every cell, may show; empty of any other name."""
+    before, after = _("the token before the right one"), _("the token after the right one")
+    return {
+        "any-sign": _("The sign is wrong, the size is right."),
+        "any-percent": _("That is 100 times too much or too little: you mixed up a share and its percentage."),
+        "any-one-off": _("That is one too many or one too few: count the first and the last one again."),
+        "any-reciprocal": _("That is the reciprocal: you exchanged the two numbers of the quotient."),
+        "any-transposed": _("You exchanged row and column: the row is the query, the column is the key."),
+        "any-row": _("The column is right, but this row is another query."),
+        "any-row-before": _("This is the row of {neighbour}.", neighbour=before),
+        "any-row-after": _("This is the row of {neighbour}.", neighbour=after),
+        "any-column": _("The row is right, but this column is another token."),
+        "any-column-before": _("This is the column of {neighbour}.", neighbour=before),
+        "any-column-after": _("This is the column of {neighbour}.", neighbour=after),
+    }.get(name, "")
 
 
 def of_cell(given: Cell, answer: Cell, grid: Grid) -> str:
     """The misconception that gives a wrong cell, with what that cell holds."""
-    (row, column), (asks, seen) = given, answer
+    row, column = given
     place = {"row": grid.rows[row], "column": grid.columns[column]}
     values = {**place, "value": f"{grid.values[given]:.3f}", "best": f"{grid.values[answer]:.3f}"}
     if not grid.looks:
         return _("Your cell holds {value}, the right one {best}.", **values)
     holds = _("Your cell shows how much “{row}” attends to “{column}”: {value}.", **values)
-    return f"{_relation(row - asks, column - seen, given == answer[::-1])} {holds}".strip()
+    return f"{general(cell_mistake(given, answer))} {holds}".strip()
 
 
-def _relation(rows: int, columns: int, transposed: bool) -> str:
-    """What has been mixed up, by how far the cell is from the right one."""
-    if transposed:
-        return _("You exchanged row and column: the row is the query, the column is the key.")
-    if not columns:
-        if abs(rows) == 1:
-            before, after = _("the token before the right one"), _("the token after the right one")
-            return _("This is the row of {neighbour}.", neighbour=before if rows < 0 else after)
-        return _("The column is right, but this row is another query.")
-    if not rows:
-        if abs(columns) == 1:
-            before, after = _("the token before the right one"), _("the token after the right one")
-            return _("This is the column of {neighbour}.", neighbour=before if columns < 0 else after)
-        return _("The row is right, but this column is another token.")
-    return ""
+def cell_mistake(given: Cell, answer: Cell) -> str:
+    """The name of the misconception of a wrong cell, by how it lies to the right one; empty where none is known."""
+    rows, columns = given[0] - answer[0], given[1] - answer[1]
+    if given == answer[::-1]:
+        return "any-transposed"
+    if rows and columns:
+        return ""
+    return ("any-row" if rows else "any-column") + {-1: "-before", 1: "-after"}.get(rows + columns, "")

@@ -1,27 +1,163 @@
 """The boxes for sentence, target and model: they stand in the bar of every page that reads them."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS, Corpus
 from vizformer.checkpoints import UnansweredError
+from vizformer.checkpoints.any_checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
-from vizformer.web.catalogue import long_forward, model_cache, model_list, openings, precision, sources
-from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import bar, sitemap
-from vizformer.web.link import packed_text, state, text_store
+from vizformer.web.catalogue import followed_work, model_cache, model_list, sources, torch_setup
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject, trace
+from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.frame import bar, presses, sitemap
+from vizformer.web.link import packed_text, state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language, unlearned_text
+from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors, model_words
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_note, show_warning, translate
+from vizformer.web.words.i18n import _, show_info, show_note, show_warning, translate
+
+# A box for a text that is longer than a line: typed, pasted, or taken from a text file.
+
+MOST_FILE_MB = 1
+ENCODINGS = ("utf-8-sig", "gb18030")  # what editors write, also older ones in China
+_BOX, _FILE = "long_text.box", "long_text.file"
+
+EMPTIED = " "  # of the view: nothing stands for the sentence that the page proposes
+
+
+def button() -> None:
+    if presses.button("⤢", help=_("A longer text, or a text file"), key="long_text.open"):
+        st.session_state[_BOX] = state.view().text
+        st.dialog(_("A longer text"), width="large")(_content)()  # made only while the box over the page is open
+
+
+def _content() -> None:
+    st.html(style(_("Choose a file")))
+    st.file_uploader(
+        _("A text file of at most {n} MB: drop it here", n=MOST_FILE_MB),
+        type=["txt", "md"],
+        key=_FILE,
+        on_change=_take_file,
+        max_upload_size=MOST_FILE_MB,
+    )
+    if st.session_state.get(f"{_FILE}.refused"):
+        errors.show(N_("This file is no text in UTF-8 or GB18030. Save it as plain text in UTF-8."))
+    text = st.text_area(_("Text"), height=320, key=_BOX) or ""
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    with left:
+        fits = _count(text)
+    if presses.button(_("Read this text"), at=right, type="primary", disabled=not fits, key="long_text.read"):
+        state.update(text=text)
+        st.rerun()
+
+
+def _take_file() -> None:
+    """Puts the text of the chosen file into the box."""
+    file = st.session_state.get(_FILE)
+    st.session_state[f"{_FILE}.refused"] = False
+    if file is None:
+        return
+    for encoding in ENCODINGS:
+        try:
+            found = file.getvalue().decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in found:
+            st.session_state[_BOX] = found[: MOST_FILE_MB * 2**20]
+            return
+    st.session_state[f"{_FILE}.refused"] = True
+
+
+def _count(text: str) -> bool:
+    """Says how many tokens the text has and how many the model reads; whether it reads all of them."""
+    view = state.view()
+    try:
+        n = len(model_cache.checkpoint(view.model).encode(text))
+    except VizformerError as error:
+        errors.show(error.message)
+        return False
+    most = model_cache.shape(view.model).max_positions
+    show_note("{n} tokens; this model reads at most {most}.", n=f"{n:,}", most=f"{most:,}")
+    return True
+
+
+def box(key: str, most_characters: int) -> Corpus | None:
+    """The texts that stand in it; None where there are none yet, or too many, which it says."""
+    written = st.text_area(
+        _("One text in each line; for a model that translates: text, tab, translation"),
+        key=key,
+        persist_state="session",
+    )
+    try:
+        check_characters(written or "", most_characters)
+    except VizformerError as error:
+        errors.show(error.message)
+        return None
+    corpus = _corpus(written or "")
+    if corpus is None:
+        show_info("Write or paste some texts, one in each line; a dozen are enough to begin.")
+    elif corpus.cut:
+        show_warning(
+            "Texts of more than {most} characters are cut there ({n} of yours). Put the rest into another line.",
+            most=f"{MOST_CHARACTERS:,}",
+            n=corpus.cut,
+        )
+    return corpus
+
+
+@cached
+def _corpus(texts: str) -> Corpus | None:
+    prepare_torch()
+    try:
+        return Corpus.of(texts.splitlines(), "own")
+    except VizformerError:
+        return None
+
+
+def ask_other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGenerator | None = None) -> str:
+    """Asks for a sentence beside that of the page.
+
+    With another `basis` the box begins anew, as with another sentence of the page.
+    """
+    known = f"other.{field}.basis"
+    before, st.session_state[known] = st.session_state.get(known), basis
+    if before not in (None, basis):
+        state.update(**{field: ""})
+    now, key = getattr(state.view(), field) or default, f"view.{field}"
+    state.show(key, now)
+    kept: dict[str, Any] = {"key": key, "on_change": _take, "args": (field, key, default), "persist_state": "session"}
+    text: str = (on or st).text_input(model_suggestions.with_meaning(label, now), **kept)
+    return text.strip()
+
+
+def _take(field: str, key: str, default: str) -> None:
+    typed = st.session_state[key]
+    if isinstance(typed, str):
+        state.update(**{field: "" if typed.strip() == default.strip() else typed or EMPTIED})
+
+
+def style(label: str) -> str:
+    """Streamlit writes its own words into `st.file_uploader`, in English, and rounds half a gigabyte up to one."""
+    place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(label, ensure_ascii=False)
+    return (
+        f'<style>{place} [data-testid="stFileUploaderDropzoneInstructions"] {{ display: none }}'
+        f"{place} > span button p {{ font-size: 0 }}"
+        f"{place} > span button p::after {{ content: {words}; font-size: 0.875rem }}</style>"
+    )
+
 
 _LAST_GOOD = "vizformer.subject"
 
@@ -40,13 +176,13 @@ def subject_box(
     """
     model_suggestions.fit(usable)
     view, reads_target, itself = boxes(place)
-    model_assumptions.line(view.model)
+    model_suggestions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
         show_note(
             "The text is too long for the link. This server keeps it for {hours} hours after the last visit, and "
             "the link opens it until then. Afterwards, and on other servers, the link shows its first {n} "
             "characters.",
-            hours=text_store.HOURS,
+            hours=packed_text.HOURS,
             n=packed_text.AS_IT_IS,
         )
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
@@ -57,8 +193,9 @@ def subject_box(
         with suppress(VizformerError):  # (which is said below)
             wait_for(wanted.model, _leave)
             model_suggestions.fit_text(wanted.model)
-    state.draw()
-    set_by_hand("edits")
+    state.note_drawn()
+    if wanted.edited:
+        set_by_hand("edits")
     if wanted.edited and not readable(wanted):  # set for another text, or wrong from the start
         show_note("The numbers set by hand do not fit here and are ignored. Undo or reset them.")
         wanted = wanted.unedited
@@ -68,9 +205,9 @@ def subject_box(
             show_note("The page still shows the last readable sentence.")
         return last
     st.session_state[_LAST_GOOD] = wanted
-    source_language.gloss(wanted.text)
-    if not source_language.notice(wanted.model, wanted.text, usable):
-        unlearned_text.notice(wanted)
+    model_suggestions.gloss(wanted.text)
+    if not model_suggestions.notice(wanted.model, wanted.text, usable):
+        model_suggestions.unlearned_notice(wanted)
     if (point := wanted.trace.first_not_finite()) is not None:
         show_warning(
             "From {point} on some of the model's numbers are not finite: a number set by hand is too large, the "
@@ -79,6 +216,13 @@ def subject_box(
             point=point,
         )
     return wanted
+
+
+def seen() -> Subject:
+    """What this session's pages have shown last; before that, what its view says."""
+    view = state.view()
+    last: Subject | None = st.session_state.get(_LAST_GOOD)
+    return last or Subject(sources.stamped(view.model), view.text, "")
 
 
 def boxes(place: DeltaGenerator | None = None) -> tuple[View, bool, bool]:
@@ -109,7 +253,7 @@ def _boxes(models: Sequence[ModelRef], place: DeltaGenerator | None, *, reads_ta
             label_visibility="collapsed",
             **state.bind("text"),
         )
-        long_text.button()
+        button()
     with bar.boxes():
         if reads_target and place is None:
             written = _("what the model writes") if state.view().model.is_from_elsewhere else _("its own translation")
@@ -137,7 +281,7 @@ def _follow(subject: Subject, place: DeltaGenerator, go_back: Callable[[], None]
         bars[0].progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
 
     try:
-        long_forward.FORWARDS.follow_trace(subject, hear)
+        followed_work.FORWARDS.follow_trace(subject, hear)
     except Exception:  # (what ends the run of a page is none)
         place.empty()
         raise
@@ -174,14 +318,14 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
     try:
         if subject.model.is_from_elsewhere:
             wait_for(subject.model, go_back or _leave)
-        running = _("Running the model …")
         place = st.empty()  # also for short texts: what stands below keeps its place on the page
-        with st.spinner(running, show_time=False):
-            long = long_forward.is_long(subject)
-        if long:
-            _follow(subject, place, go_back or _go_back)
-        with st.spinner(running, show_time=False):
-            subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
+        if not trace.holds(subject):  # (a spinner is a thread)
+            with st.spinner(_("Running the model …"), show_time=False):
+                if not (long := subject.is_long):
+                    subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
+            if long:
+                _follow(subject, place, go_back or _go_back)
+        subject.trace  # noqa: B018
     except UnansweredError:  # what it says is for who calls vf.load: a page has a form for the answers
         errors.show(N_("These weights fit several models: answer the open questions on the page Model report."))
         st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title))
@@ -197,13 +341,13 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
 def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
     """Returns when the weights of the model are in memory; `go_back` is called when the reader stops the reading."""
     place = st.empty()  # also for small models: what stands below keeps its place on the page
-    if not openings.is_large(model):
+    if not followed_work.is_large(model):
         return
     needed = model_cache.need(model)
     key = "opening" if model.base == state.view().model.base else "opening-beside"  # of two models that are compared
     with place.container(key=key, border=True):  # (the cover of a page that is not finished goes away for it)
         st.markdown(f"**{plain(sources.title(model))}**  \n{plain(model_words.headline(model_cache.glance(model)))}")
-        st.caption(plain(model_words.memory(needed, precision.device())))
+        st.caption(plain(model_words.memory(needed, torch_setup.device())))
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.progress(0.0, _("Reading the weights …"))
         right.button(_("Stop"), on_click=go_back, key=f"{key}.stop", width="stretch")
@@ -219,7 +363,7 @@ def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
         bar.progress(share, said)
 
     try:
-        openings.follow(model, hear)
+        followed_work.follow(model, hear)
     except Exception:  # (what ends the run of a page is none: the next one draws the box in the same place)
         place.empty()
         raise

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache, subject_cache, toy_cache
+from vizformer.web.catalogue import model_cache, subject_cache, subject_functions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits, state
 from vizformer.web.words import labels
@@ -82,7 +82,7 @@ def what_changed(subject: Subject) -> None:
 def toy_editor(stack: str) -> None:
     """Any number of the toy: its input, its weights, its masks, the scaling and the temperature."""
     with st.expander(_("Change a number"), expanded=bool(state.view().toy)):
-        stored = toy_cache.toy_tensors(stack)
+        stored = subject_functions.toy_tensors(stack)
         inputs = {"x": _("x: the input, 3 rows"), "target": _("target: the decoder's input, 2 rows")}
         name = st.selectbox(
             _("Tensor"),

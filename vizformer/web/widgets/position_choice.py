@@ -1,10 +1,15 @@
 """The position of the last stack whose prediction is looked at."""
 
-from vizformer.analysis.attribution.predictions import least_sure
+from typing import Any
+
+import streamlit as st
+
+from vizformer.analysis.one_forward.predictions import least_sure
 from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
@@ -75,3 +80,10 @@ def choose(subject: Subject, *, key: str, usual: int | None = None, compared: bo
     position = usual if position is None else position
     state.update(position=None if position == usual else position)
     return position
+
+
+def ask_why(token: str, position: int, *, key: str, **also: Any) -> None:
+    """The button; `also` is what else that page looks at, as fields of the view."""
+    if presses.button(_("Why “{token}”?", token=plain(token)), type="tertiary", key=key):
+        state.update(position=position, **also)
+        st.switch_page(sitemap.LENS.file)

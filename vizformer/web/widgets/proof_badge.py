@@ -5,10 +5,9 @@ import math
 import streamlit as st
 
 from vizformer.explain import Proof
-from vizformer.web.catalogue import precision as computing
+from vizformer.web.catalogue import torch_setup as computing
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_warning, translate
-from vizformer.web.words.plain_text import Markup
+from vizformer.web.words.i18n import Markup, _, show_warning, translate
 
 
 def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:

@@ -19,9 +19,10 @@ import streamlit as st
 from vizformer.components.cells import Cell
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import progress
+from vizformer.web.frame import class_door, progress
+from vizformer.web.frame.class_door import Outcome
 from vizformer.web.widgets import class_question
-from vizformer.web.widgets.misconceptions import Grid, Mistake, of_cell, of_number
+from vizformer.web.widgets.misconceptions import Grid, Mistake, cell_mistake, number_mistake, of_cell, of_number
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, show_note
 
@@ -52,6 +53,10 @@ class Choice:
     def mistake(self, choice: int) -> str:
         """The misconception behind a wrong choice."""
         return next((one.said(self.written(choice)) for one in self.mistakes if one.given == choice), "")
+
+    def outcome(self, choice: int) -> Outcome:
+        name = next((one.name for one in self.mistakes if one.given == choice), "")
+        return Outcome(choice == self.answer, name)
 
     @property
     def other_way_round(self) -> "Choice":
@@ -90,6 +95,10 @@ class Number:
         """The misconception behind a wrong number; empty where none is known."""
         return of_number(given, self.answer, self.tolerance, self.mistakes, self.written)
 
+    def outcome(self, given: float) -> Outcome:
+        found = number_mistake(given, self.answer, self.tolerance, self.mistakes)
+        return Outcome(abs(given - self.answer) <= self.tolerance, found.name if found else "")
+
     @property
     def other_way_round(self) -> "Number":
         return replace(self, question=self.again)
@@ -122,6 +131,9 @@ class CellChoice:
         """The misconception behind a wrong cell."""
         return of_cell(cell, self.answer, self.grid)
 
+    def outcome(self, cell: Cell) -> Outcome:
+        return Outcome(cell == self.answer, cell_mistake(cell, self.answer) if self.grid.looks else "")
+
     @property
     def other_way_round(self) -> "CellChoice":
         return replace(self, question=self.again)
@@ -147,12 +159,18 @@ def asked_again(lesson: str, name: str, missed: int, subject: Subject) -> Questi
 
     `missed` is when it was judged last: asked another time, it is open again.
     """
+    found = of_lesson(lesson, name, subject)
+    return None if found is None else replace(found.other_way_round, about=f"{found.about} again {missed}")
+
+
+def of_lesson(lesson: str, name: str, subject: Subject) -> Question | None:
+    """A question of `progress.QUESTIONS` about what is set at first; None where this text has none."""
     parts = import_module(f"vizformer.web.lessons.{lesson}").PARTS  # perhaps not opened since the program began
     try:
         found: Question | None = next(part.questions[name] for part in parts if name in part.questions)(subject)
     except VizformerError:  # a model of somebody else's may lack what the question is about
         return None
-    return None if found is None else replace(found.other_way_round, about=f"{found.about} again {missed}")
+    return found
 
 
 def cell_name(grid: Grid, cell: Cell) -> str:
@@ -173,8 +191,8 @@ def ask(asked: Choice) -> None:
             label_visibility="collapsed",
             key=f"{key}.choice.{asked.about}",
         )
-        if settle(asked, None if picked is None else str(picked)):
-            told(asked, picked, picked == asked.answer)
+        if settle(asked, picked, None if picked is None else str(picked)):
+            told(asked, picked)
         lead(
             asked,
             bars=[str(i) for i in range(len(choices))],
@@ -184,15 +202,17 @@ def ask(asked: Choice) -> None:
     count(key)
 
 
-def settle(asked: Question, picked: str | None) -> bool:
-    """The button below what was picked (as it is sent to a class; None: nothing yet); whether the answer is to be shown.
+def settle(asked: Question, given: Any, picked: str | None) -> bool:
+    """The button below what was given; whether the answer is to be shown.
 
+    picked: what was given, as it is sent to a class; None where nothing was yet.
     Alone, the button shows the answer.  Where a class is asked, it sends what was picked, and the teacher shows the answer.
     """
     key, shown = keys(asked.lesson, asked.name, asked.about)
     part = class_question.part_of(asked.lesson, asked.name)
     if part == "student":
-        class_question.send(asked.lesson, asked.name, picked, key=key)
+        outcome = None if picked is None else asked.outcome(given)
+        class_question.send(asked.lesson, asked.name, picked, key=key, outcome=outcome)
         return False
     if part == "shown" and picked is not None and not st.session_state.get(shown):
         reveal(asked.lesson, asked.name, shown)  # answered, like any other
@@ -247,7 +267,7 @@ def ask_number(asked: Number) -> None:
                 key=typed,
             )
             if part == "student":
-                class_question.send_typed(asked.lesson, asked.name, typed, key=key)
+                class_question.send_typed(asked.lesson, asked.name, typed, key=key, outcome=asked.outcome)
             else:
                 st.form_submit_button(
                     _("Show the answer"),
@@ -261,15 +281,14 @@ def ask_number(asked: Number) -> None:
             else:
                 if part == "shown" and given is not None and not st.session_state.get(shown):
                     reveal(asked.lesson, asked.name, shown)
-                told(asked, given, given is not None and _is_right(asked, given))
+                told(asked, given)
         lead(
-            asked, bars=(), named=lambda one: asked.written(float(one)), right=lambda one: _is_right(asked, float(one))
+            asked,
+            bars=(),
+            named=lambda one: asked.written(float(one)),
+            right=lambda one: asked.outcome(float(one)).right,
         )
     count(key)
-
-
-def _is_right(asked: Number, given: float) -> bool:
-    return abs(given - asked.answer) <= asked.tolerance
 
 
 def keys(lesson: str, name: str, about: str) -> tuple[str, str]:
@@ -283,10 +302,10 @@ def predict(text: str) -> None:
     st.markdown(f"**{predict}** {plain(text)}")
 
 
-def told(asked: Question, given: Any, right: bool) -> None:
+def told(asked: Question, given: Any) -> None:
     """Says whether it was right (`given` None: nothing was answered), the misconception where it was not, and why.
 
-    What was answered just now is noted: a wrong answer is asked again later.
+    What was answered just now is noted: a wrong answer is asked again later, and a class counts the first one.
     """
     key, __ = keys(asked.lesson, asked.name, asked.about)
     answer, why = plain(asked.said), plain(asked.why)
@@ -294,8 +313,12 @@ def told(asked: Question, given: Any, right: bool) -> None:
         found = _("The answer: {answer}.", answer=answer)
         st.info(f"**{found}** {why}")
         return
+    outcome, again = asked.outcome(given), asked.question == asked.again
+    right = outcome.right
     if st.session_state.get(f"{key}.new"):
-        progress.judge(asked.lesson, asked.name, right=right, again=asked.question == asked.again)
+        progress.judge(asked.lesson, asked.name, right=right, again=again)
+        if not again:
+            class_door.note(f"{asked.lesson}/{asked.name}", outcome)
     if right:
         praise = _("Right.")
         st.success(f"**{praise}** {why}")

@@ -11,10 +11,9 @@ from vizformer.explain import Axis, Contraction, Operand, Step, snippet
 from vizformer.messages import N_
 from vizformer.web.link import state
 from vizformer.web.widgets import data_table, proof_badge
-from vizformer.web.widgets.folded_box import folded
+from vizformer.web.widgets.laboratories import folded
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_note, show_text, show_warning, translate
-from vizformer.web.words.plain_text import Markup
+from vizformer.web.words.i18n import Markup, _, show_note, show_text, show_warning, translate
 
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""

@@ -8,9 +8,9 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.set_effects import PAIRED
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web.words import ablated_parts
-from vizformer.web.words.ablated_parts import signed
+from vizformer.web.words import part_names
 from vizformer.web.words.i18n import _
+from vizformer.web.words.part_names import signed
 
 
 def unit(found: SetEffects) -> str:
@@ -22,7 +22,7 @@ def unit(found: SetEffects) -> str:
 def part_name(found: SetEffects, at: int) -> str:
     part = found.parts[at]
     assert isinstance(part, Part)  # (splits, whose parts are writers, are not drawn)
-    return ablated_parts.name(part)
+    return part_names.name(part)
 
 
 def show(found: SetEffects, most: int, caption: str = "") -> None:

@@ -13,9 +13,8 @@ from vizformer.web.inside_streamlit import StreamlitDuplicateElementKey
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.turns import TURNS
-from vizformer.web.words.i18n import _, translate
-from vizformer.web.words.plain_text import plain as plain
-from vizformer.web.words.plain_text import quoted
+from vizformer.web.words.i18n import _, quoted, translate
+from vizformer.web.words.i18n import plain as plain
 
 log = logging.getLogger("vizformer")
 

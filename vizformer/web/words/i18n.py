@@ -8,9 +8,11 @@
 The language is the one the link asks for, else the browser's, else English.
 """
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 
 import streamlit as st
 
@@ -19,8 +21,47 @@ from vizformer.messages import Message
 from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link import state
 from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
-from vizformer.web.words.plain_text import quoted
 from vizformer.web.words.terms import marked
+
+# Texts from outside in Markdown: shown as they stand.
+
+QUOTED = 400  # characters of a quoted text: enough to recognise it by
+
+# Streamlit looks for its own codes (:red[..], :smile:, arrows such as ->) and for bare links after Markdown's escapes
+# are gone. There an invisible word joiner keeps the characters apart.
+_APART = re.compile(r"(?<=:)(?=\S)|(?<=[-<>=~])(?=[-<>=~])|(?=@)|(?<=www)(?=\.)", re.IGNORECASE)
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # and what turns text around
+_PLAIN_ALREADY = re.compile(
+    r"""(?!\s|\d+[.)]\s|\+\s)(?!.*www)(?:[A-Za-z0-9 .,;?'"%+()/]|[^\x00-\x7f]|(?<=[^\W_])[_-](?=[^\W_]))*""",
+    re.IGNORECASE,
+)
+
+
+class Markup(str):
+    """A text of ours that may have Markdown, among the values of a notice."""
+
+    __slots__ = ()
+
+
+def plain(text: str) -> str:
+    """`text` so that Streamlit's Markdown shows it as it stands (no markup, maths, emoji codes, links or new lines).
+
+    Longer texts are cut to `QUOTED` characters; control characters are shown as "�".
+    """
+    shown = " ".join(text.split()) if any(c in text for c in "\r\n\t") else text
+    shown = shown.strip(" ")  # (four spaces before it make it code)
+    shown = shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…"
+    shown = _APART.sub("\u2060", _UNSEEN.sub("�", shown))
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", shown)  # CommonMark: any ASCII punctuation may be escaped
+
+
+def quoted(value: object) -> object:
+    """A value of a notice: `plain` where it is a text that Markdown might read otherwise, as it is where it is `Markup`."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    known = len(value) <= QUOTED and _PLAIN_ALREADY.fullmatch(value) and not _UNSEEN.search(value)
+    return value if known else plain(value)
+
 
 SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
 """The language in which files are made outside of a page, for a reader who was on one."""
@@ -69,9 +110,15 @@ def _quoting(text: str, values: Mapping[str, object]) -> str:
     return _(text, **{name: quoted(value) for name, value in values.items()})
 
 
+@lru_cache(maxsize=2048)
+def _with_terms(text: str, code: str) -> str:
+    """A text of ours in the language `code`, terms `marked`."""
+    return marked(catalogue(code).get(text, text), code)
+
+
 def _marked(text: str, values: Mapping[str, object]) -> str:
     """`text` in the reader's language with its values quoted and its terms `marked`."""
-    found = marked(catalogue(language()).get(text, text), language())
+    found = _with_terms(text, language())
     return found.format(**{name: quoted(value) for name, value in values.items()}) if values else found
 
 

@@ -5,11 +5,16 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vizformer.components.table import Number
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.text.pieces import piece_bytes
 from vizformer.text.pieces import told_apart as told_apart
 from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.components.tokens import Token as Chip
+    from vizformer.text import Token
 
 POSITIONS: dict[str, Message] = {
     "learned": N_("learned positions"),
@@ -124,3 +129,8 @@ def size(nbytes: int) -> str:
         if nbytes >= unit:
             return f"{nbytes / unit:.1f} {name}"
     return f"{nbytes} B"
+
+
+def share(probability: float) -> Number:
+    """A cell with a probability, or with another share of 1."""
+    return Number(float(probability), percent(float(probability)).replace("-", "−"))

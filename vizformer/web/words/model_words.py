@@ -2,8 +2,7 @@
 
 from vizformer.checkpoints import Report
 from vizformer.checkpoints.agreement_check import Agreement
-from vizformer.checkpoints.tensors.memory import Need, available, size
-from vizformer.checkpoints.tensors.placement import chosen_device
+from vizformer.checkpoints.tensors.memory import Need, available, chosen_device, size
 from vizformer.messages import N_, Message
 from vizformer.web.words.i18n import _, translate
 

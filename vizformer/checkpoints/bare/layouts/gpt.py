@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from vizformer.checkpoints.bare.derived_tensors import Made, masks, reshaped
 from vizformer.checkpoints.bare.layout import (
     UNUSED_NORM,
     Layout,
     Plan,
-    causal_masks,
     is_one,
     layers_of,
     matrix,
@@ -124,11 +124,9 @@ def _old(weights: Weights, prefix: str, n_layers: int) -> Layout:
         *layers(OLD_LAYER, f"{prefix}blocks.{{}}", "decoder.layers.{}", n_layers, bias=bool(options["bias"])),
     ]
     fills = no_norm_biases(parts, weights, _norms(f"{prefix}blocks.{{}}.ln{{}}", f"{prefix}ln_f", n_layers))
-    reshaped = {table: shape[1:]} if len(shape) == 3 and shape[0] == 1 else {}
-    layout = _layout(
-        "minGPT", weights, options, parts, fills, f"{prefix}tok_emb.weight", f"{prefix}head", questions.ACTIVATION
-    )
-    return replace(layout, reshaped=reshaped)
+    made = {table: reshaped(table, shape[1:])} if len(shape) == 3 and shape[0] == 1 else {}
+    names = f"{prefix}tok_emb.weight", f"{prefix}head"
+    return _layout("minGPT", weights, options, parts, fills, *names, questions.ACTIVATION, made)
 
 
 def _norms(layer: str, last: str, n_layers: int) -> dict[str, str]:
@@ -148,6 +146,7 @@ def _layout(
     embedding: str,
     head: str,
     activation: Question,
+    made: Mapping[str, Made] | None = None,
 ) -> Layout:
     table = f"{head}.weight"
     assumed = [
@@ -176,7 +175,7 @@ def _layout(
         parts = [*parts, Part(f"{head}.bias", ("logit_bias",))]
 
     def plan(answers: Mapping[str, Value]) -> Plan:
-        unused, left = causal_masks(weights) | of_losses(weights), parts
+        unused, left = masks(weights) | of_losses(weights), parts
         filled = {} if answers.get("norm") == "rms_norm" else fills
         if not answers.get("final_norm", True):
             left = [part for part in parts if not part.targets[0].startswith("decoder.final_norm")]
@@ -195,9 +194,9 @@ def _layout(
             True,
             ties,
             unused,
-            {},
             filled,
             tuple(assumed),
+            made or {},
         )
 
     asked = [questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS]

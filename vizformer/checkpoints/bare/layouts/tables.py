@@ -3,14 +3,13 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from torch import Tensor
 
-from vizformer.checkpoints.bare.derived_tensors import Made
+from vizformer.checkpoints.bare.derived_tensors import Made, reshaped
 from vizformer.checkpoints.bare.layout import of_losses, same_numbers
-from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules, taken_for
-from vizformer.checkpoints.bare.sides import Sides, by_name, find_sides
+from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -21,7 +20,79 @@ from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.options.positions import Sinusoids
+from vizformer.options import Sinusoids
+
+# Which of two tables is the source's and which the target's: their names say it, or the output layer does.
+
+SOURCE = re.compile(r"src|source|enc(?!oding)", re.IGNORECASE)
+TARGET = re.compile(r"tgt|trg|target|dec", re.IGNORECASE)
+
+
+class Sides(NamedTuple):
+    """The encoder's table and the decoder's, by name, and why they are taken for that."""
+
+    source: str
+    target: str
+    why: Message
+
+
+def by_name(first: str, second: str) -> tuple[str, str] | None:
+    """(the source's, the target's); None where the names do not say.
+
+    What they have in common ("encoder_decoder.") says nothing.
+    """
+    sides = [bool(TARGET.search(name)) - bool(SOURCE.search(name)) for name in _differing(first, second)]
+    if sides[0] == sides[1]:
+        return None
+    return (first, second) if sides[0] < sides[1] else (second, first)
+
+
+def _differing(first: str, second: str) -> tuple[str, str]:
+    """Two names without what they begin with and end in alike."""
+    one, other = first.split("."), second.split(".")
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return ".".join(one), ".".join(other)
+
+
+def find_sides(weights: Weights, first: str, second: str, outputs: Sequence[str]) -> Sides | None:
+    """Which is which of two tables of tokens; None where neither names nor `outputs` (the output layers) say."""
+    if named := by_name(first, second):
+        return Sides(
+            *named,
+            N_(
+                "by their names {source} is the source's table of embeddings and {target} the target's",
+                source=shown(named[0]),
+                target=shown(named[1]),
+            ),
+        )
+    for pair in ((first, second), (second, first)):
+        for output in outputs:
+            source, target = pair
+            values = dict(source=shown(source), target=shown(target), output=shown(output))
+            if same_numbers(weights, target, output):
+                return Sides(
+                    *pair,
+                    N_(
+                        "{target} is the target's table of embeddings, as {output} holds the same "
+                        "numbers; {source} is the source's",
+                        **values,
+                    ),
+                )
+            rows = [weights.tensors[name].shape[0] for name in (source, target, output)]
+            if len(outputs) == 1 and rows[0] != rows[1] == rows[2]:
+                return Sides(
+                    *pair,
+                    N_(
+                        "{target} is the target's table of embeddings, as {output} has as many rows; "
+                        "{source} is the source's",
+                        **values,
+                    ),
+                )
+    return None
+
 
 POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE)
 TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)
@@ -42,12 +113,11 @@ class Tables:
     predicts: bool = False  # whether there is an output layer for tokens
     other_head: bool = False  # whether there is one for something else
     options: Options = field(default_factory=lambda: {"tied_unembedding": True})
-    # parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`
+    # parts, ties, unused, made: as in `Plan`
     parts: list[Part] = field(default_factory=list)
     ties: dict[str, str] = field(default_factory=dict)
     unused: dict[str, Message] = field(default_factory=dict)
-    unplaced: dict[str, Message] = field(default_factory=dict)
-    reshaped: dict[str, Shape] = field(default_factory=dict)
+    made: dict[str, Made] = field(default_factory=dict)
     assumptions: list[Message] = field(default_factory=list)
 
     def divided(self, width: int, by: Value) -> tuple[Options, dict[str, Made]]:
@@ -151,10 +221,6 @@ def find_tables(
         note = N_("a head that comes after the last layer")
         tables.unused |= dict.fromkeys(free[module], note)
         tables.assumptions.append(left_out(module, free[module], weights))
-    reads = bool(tokens) or any(TOKEN.search(name) and name not in positions for name in beside)
-    for name in beside:
-        if said := taken_for(name, weights.tensors[name], d_model, reads_tokens=reads):
-            tables.unplaced[name] = said
     return tables
 
 
@@ -199,7 +265,7 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
     tables.options["positions"] = "learned"
     for name, shape in found.items():
         if weights.tensors[name].shape != shape:
-            tables.reshaped[name] = shape
+            tables.made[name] = reshaped(name, shape)
     if same:
         first, *again = names
         tables.ties |= dict.fromkeys(again, first)

@@ -7,9 +7,9 @@ nowhere but into the next layer of the head.  A layer that might stand in front 
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from vizformer.checkpoints.bare.likeness import summary
+from vizformer.checkpoints.bare.layout import summary
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.checkpoints.files.weights import Stored, Weights
+from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.messages import N_, Message
 
@@ -77,35 +77,4 @@ def left_out(module: str, names: list[str], weights: Weights) -> Message:
         "by its name and shape {module} comes after the last layer: this head is left out ({summary})",
         module=shown(module),
         summary=summary(Weights(tensors, weights.files)),
-    )
-
-
-def taken_for(name: str, stored: Stored, d_model: int, *, reads_tokens: bool) -> Message | None:
-    """A guess by its shape at what an unmatched tensor is; None where the shape does not tell."""
-    shape = stored.shape
-    if len(shape) in (3, 4, 5) and shape[0] == d_model and shape[-1] > 1:
-        return N_(
-            "{name} {shape} is a convolution that makes the rows of the first layer: the model reads signals or "
-            "pictures, and VizFormer follows tokens",
-            name=shown(name),
-            shape=list(shape),
-        )
-    if len(shape) != 2 or shape[0] != d_model or shape[1] == d_model:  # a square one may be anything
-        return None
-    if reads_tokens:
-        return N_(
-            "{name} {shape} is a linear layer from {n} numbers to {width}, the width of the layers: no "
-            "layout that VizFormer opens has such a layer",
-            name=shown(name),
-            shape=list(shape),
-            width=d_model,
-            n=shape[1],
-        )
-    return N_(
-        "{name} {shape} is a linear layer that makes the rows of the first layer out of {n} numbers for every "
-        "position, and there is no table of embeddings: the model reads continuous features, and VizFormer "
-        "follows tokens",
-        name=shown(name),
-        shape=list(shape),
-        n=shape[1],
     )

@@ -100,13 +100,12 @@ def recognise(weights: Weights) -> Layout | None:
                 **template,
                 **({} if beside == last else dict.fromkeys((f"{last}.weight", f"{last}.bias"), UNUSED_NORM)),
             },
-            found.unplaced,
             fills,
             (*_assumed(found, both, tied), *{str(note): note for note in template.values()}.values()),
-            made | begun,
+            {**found.made, **made, **begun},
         )
 
-    return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
+    return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, reads_only_ids=tables.embedding is None)
 
 
 def _stacks(weights: Weights) -> list[Stack]:

@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vizformer.checkpoints.bare.buffers import masks
-from vizformer.checkpoints.bare.derived_tensors import Made, reshaped, turned
+from vizformer.checkpoints.bare.derived_tensors import Made, masks, reshaped, turned
 from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
 from vizformer.checkpoints.bare.layouts.task_heads import left_out
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -174,7 +173,7 @@ class _Reader:
         else:
             unused |= dict.fromkeys(self._of_head(), N_("a head that comes after the last layer"))
         assumed = tuple(self._assumed())
-        return Plan({**options, **answers}, self.parts, self.predicts, {}, unused, {}, self.fills, assumed, self.made)
+        return Plan({**options, **answers}, self.parts, self.predicts, {}, unused, self.fills, assumed, self.made)
 
     def _of_head(self) -> list[str]:
         return [name for name in ("unembed.W_U", "unembed.b_U") if name in self.shapes]

@@ -11,8 +11,7 @@ from vizformer.checkpoints.hugging_face.bert_like import (
 )
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
+from vizformer.checkpoints.tensors.tensor_map import ACTIVATIONS, Part, attention, linear
 from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS, wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_

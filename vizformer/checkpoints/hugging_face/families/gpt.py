@@ -17,11 +17,11 @@ from vizformer.checkpoints.hugging_face.family import (
     relative,
     said,
     says_head,
+    tensors,
     tied_to,
 )
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import tensors
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.checkpoints.tokenizers.vocabularies import gpt_2
 from vizformer.config import ModelConfig

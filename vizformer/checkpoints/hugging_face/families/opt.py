@@ -9,11 +9,9 @@ from collections.abc import Collection
 from functools import partial
 
 from vizformer.checkpoints.hugging_face.bart_like import SELF
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tensors, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import tensors
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tensors.tensor_map import ACTIVATIONS, Part
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_

@@ -10,8 +10,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, wrong_line
 
 lab = Laboratory("block", "count")
 WIDTHS = (64, 128, 256, 512, 768, 1024)
@@ -22,7 +21,7 @@ counted = cached(parameter_count.count)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_parameter_count(subject: Subject) -> None:
     st.html(table.style())
     d, ratio = lab.steps("d", WIDTHS, BASE.d), lab.steps("ratio", RATIOS, 4)
     vocabulary = lab.steps("vocabulary", VOCABULARIES, BASE.vocabulary)
@@ -37,13 +36,13 @@ def draw(subject: Subject) -> None:
     found = counted(sizes)
     _table(sizes, found, COPIED if sizes == BASE else {})
     _formula(sizes, found)
-    lesson.ask(question(subject))
+    lesson.ask(parameter_count_question(subject))
     st.page_link(sitemap.REPORT.file, label=lab.text("loaded", name=subject.title))
     lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("count")
-def question(subject: Subject) -> lesson.Number:
+def parameter_count_question(subject: Subject) -> lesson.Number:
     sizes = Sizes(256, 1024, 0, 1, 1000)
     d, d_ff = sizes.d, sizes.d_ff
     wrong = {"bare": 2 * d * d_ff, "one": d * d_ff, "square": 4 * d * d + 4 * d}

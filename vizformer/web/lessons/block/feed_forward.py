@@ -12,7 +12,8 @@ from vizformer.assets import asset
 from vizformer.explain import activations, feedforward_rows, latex
 from vizformer.explain.block_rows import feedforward_input, find_block
 from vizformer.explain.feedforward_rows import Alone, OneMatrix, RowOfNumbers
-from vizformer.options.feedforward import ACTIVATION_NAMES
+from vizformer.explain.sublayer import sublayer_at
+from vizformer.options import ACTIVATION_NAMES
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -21,7 +22,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
-from vizformer.web.words.plain_text import Markup
+from vizformer.web.words.i18n import Markup
 
 lab = Laboratory("block", "ffn")
 OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the curves
@@ -30,8 +31,9 @@ OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the 
 @cached
 def row_of_numbers(subject: Subject, stack: str, layer: int, row: int) -> RowOfNumbers:
     """The network for one token, and its most active neuron in full."""
-    x, network = feedforward_input(subject.checkpoint, subject.trace, stack, layer)
-    return feedforward_rows.row_of_numbers(x[row], network, subject.trace.residual(f"{stack}.{layer}.pre").dtype)
+    block, at = find_block(subject.checkpoint, stack, layer), f"{stack}.{layer}"
+    place = sublayer_at(subject.trace, block, at, "feedforward", slice(row, row + 1))
+    return feedforward_rows.row_of_numbers(place, block.feedforward)
 
 
 @cached
@@ -67,7 +69,7 @@ def width_losses() -> dict[str, tuple[WidthLosses, ...]]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_feed_forward(subject: Subject) -> None:
     place, below = choose(lab, subject)
     places, curves = activation_curves(lab.steps("other", OTHERS, 2.0))
     chart.show(
@@ -78,7 +80,6 @@ def draw(subject: Subject) -> None:
             value_title=lab.text("axes.out"),
             hover=lab.text("hover"),
             value_range=(-2.2, 4.2),
-            height=320,
             title=lab.text("activations"),
         ),
         key="block.activations",
@@ -93,7 +94,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("alone")
-def question(subject: Subject, stack: str = "") -> lesson.Choice:
+def feed_forward_question(subject: Subject, stack: str = "") -> lesson.Choice:
     n = len(subject.trace.tokens[stack or usual(subject).stack])
     return lab.options("alone", 1, {"none": 0, "beside": 2, "all": n}, n, n=n)
 
@@ -104,16 +105,16 @@ def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:
     name = ACTIVATION_NAMES[config.activation]
     b_1, b_2, b_g = (" + b_1", " + b_2", " + b_g") if bias else ("", "", "")
     inside = rf"\big({_act(name, f'x W_g{b_g}')} \odot (x W_1{b_1})\big)" if gated else _act(name, f"x W_1{b_1}")
-    m = found.neuron
+    m, numbers = found.neuron, found.numbers
     which = rf"(x W_g)_{{{m}}}" if gated else rf"h_{{{m}}}"
-    entering, active, inner = (latex.number(row[m]) for row in (found.entering, found.active, found.inner))
+    entering, active, inner = (latex.number(row[0, m]) for row in (numbers.entering, numbers.active, numbers.inner))
     lines = [
         rf"{which} &= {latex.sum_of(found.terms_in)} = {entering}",
         rf"a_{{{m}}} &= {_act(name, entering)} = {active}",
     ]
     if gated:
-        lines.append(rf"a_{{{m}}} h_{{{m}}} &= {active} \cdot {latex.factor(found.hidden[m])} = {inner}")
-    lines.append(rf"\mathrm{{out}}_0 &= {latex.sum_of(found.terms_out)} = {latex.number(found.out[0])}")
+        lines.append(rf"a_{{{m}}} h_{{{m}}} &= {active} \cdot {latex.factor(numbers.hidden[0, m])} = {inner}")
+    lines.append(rf"\mathrm{{out}}_0 &= {latex.sum_of(found.terms_out)} = {latex.number(numbers.out[0, 0])}")
     lesson.formula(
         rf"\begin{{aligned}} \mathrm{{FFN}}(x) &= {inside}\, W_2{b_2} \\ {which} &= \textstyle\sum_i x_i\, "
         rf"{'W_g' if gated else 'W_1'}[i, {m}]{' + b' if bias else ''} \end{{aligned}}",
@@ -121,7 +122,7 @@ def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:
         code=found.code,
         given={"x": found.x, **found.given},
     )
-    lab.note("shown", m=m, d_ff=f"{len(found.active):,}")
+    lab.note("shown", m=m, d_ff=f"{numbers.active.size:,}")
 
 
 def _act(name: str, argument: str) -> str:
@@ -132,7 +133,7 @@ def _alone(subject: Subject, place: Place) -> None:
     st.markdown(lab.text("alone"))
     tokens = subject.trace.tokens[place.stack]
     changed = lab.box("changed", labels.numbered(tokens), place.row)
-    lesson.ask(question(subject, place.stack))
+    lesson.ask(feed_forward_question(subject, place.stack))
     found = each_alone(subject, place.stack, place.layer, changed)
     moved = found.moved.astype(np.float32)
     chart.show(figures.change_bars(moved, labels.texts(tokens), changed), key="block.alone")

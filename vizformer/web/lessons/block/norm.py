@@ -7,9 +7,9 @@ import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
-from vizformer.explain import latex, norm_rows
-from vizformer.explain.block_rows import SublayerKind
-from vizformer.explain.norm_rows import NeighbourEffect, NormNumbers
+from vizformer.explain import block_rows, latex
+from vizformer.explain.block_rows import NeighbourEffect, NormNumbers
+from vizformer.explain.sublayer import SublayerKind
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -31,8 +31,8 @@ DIVIDED = {"rms_norm": "÷ √(ρ + ε)", "layer_norm": "÷ √(σ² + ε)"}
 def norm_numbers(
     subject: Subject, place: Place, kind: SublayerKind, gamma: float | None, beta: float | None
 ) -> NormNumbers:
-    rows, norm = norm_rows.find_norm_rows(subject.checkpoint, subject.trace, place.stack, place.layer, kind)
-    return norm_rows.norm_numbers(rows, norm, place.row, gamma, beta)
+    rows, norm = block_rows.find_norm_rows(subject.checkpoint, subject.trace, place.stack, place.layer, kind)
+    return block_rows.norm_numbers(rows, norm, place.row, gamma, beta)
 
 
 @cached
@@ -40,9 +40,9 @@ def neighbour_effect(subject: Subject, stack: str, layer: int, kind: SublayerKin
     """The sentence's rows at a norm, in a batch with one neighbour and with the other."""
     subjects = (subject, *(replace(subject, text=text, target="", edited="") for text in NEIGHBOURS))
     own, first, second = (
-        norm_rows.find_norm_rows(one.checkpoint, one.trace, stack, layer, kind)[0] for one in subjects
+        block_rows.find_norm_rows(one.checkpoint, one.trace, stack, layer, kind)[0] for one in subjects
     )
-    return norm_rows.neighbour_effect(own, first, second)
+    return block_rows.neighbour_effect(own, first, second)
 
 
 def reads_neighbours(subject: Subject) -> bool:
@@ -50,7 +50,7 @@ def reads_neighbours(subject: Subject) -> bool:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_norm(subject: Subject) -> None:
     st.html(table.style() + matrix.style())
     if (asked := length(subject)) is None:
         st.info(lab.text("without"))

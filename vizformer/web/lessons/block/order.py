@@ -9,12 +9,12 @@ from vizformer import figures
 from vizformer.analysis.training.depth_gradients import WIDTH, untrained
 from vizformer.assets import asset
 from vizformer.explain import latex
-from vizformer.options.norms import NormOrder
+from vizformer.options import NormOrder
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.words.plain_text import Markup
+from vizformer.web.words.i18n import Markup
 
 lab = Laboratory("block", "order")
 DEPTHS = (6, 12, 24)
@@ -41,10 +41,10 @@ def layer_gradients(depth: int) -> dict[str, np.ndarray]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_norm_order(subject: Subject) -> None:
     notes = trainings()
     recipe = notes["recipe"]
-    lesson.ask(question(subject))
+    lesson.ask(norm_order_question(subject))
     chart.show(
         figures.line_curves(
             np.array(notes["updates"]),
@@ -53,7 +53,6 @@ def draw(subject: Subject) -> None:
             value_title=lab.text("loss"),
             hover=lab.text("hover.update"),
             value_range=(0.0, 1.3 * notes["guessing"]),
-            height=340,
             title=lab.text("trainings", n=recipe["n_layers"]),
         ),
         key="block.training",
@@ -69,7 +68,6 @@ def draw(subject: Subject) -> None:
             place_title=lab.text("from_input"),
             value_title=lab.text("gradient"),
             hover=lab.text("hover.layer"),
-            height=300,
             title=lab.text("gradients"),
         ).update_yaxes(rangemode="tozero"),
         key="block.layers",
@@ -85,7 +83,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("warmup")
-def question(subject: Subject) -> lesson.Choice:
+def norm_order_question(subject: Subject) -> lesson.Choice:
     notes = trainings()
     guessing, ends = notes["guessing"], {name: curve[-1] for name, curve in notes["loss"].items()}
     post, pre = (ends[name] < guessing / 2 for name in ORDERS)

@@ -10,7 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import attention_selector, lesson, row_names, telling
+from vizformer.web.widgets import attention_selector, lesson, map_words
 from vizformer.web.widgets.lab import Laboratory
 
 Stack = Literal["encoder", "decoder"]
@@ -29,7 +29,7 @@ block_stream = of_run(block_rows.block_stream)
 def usual(subject: Subject) -> Place:
     """Where nobody has chosen: the telling head's layer of the stack that reads the text, and the last word."""
     stack = next(name for name in STACKS if name in subject.trace.tokens)
-    return Place(stack, telling.usual_head(subject, stack)[0], View().query_of(subject.trace.tokens[stack]))
+    return Place(stack, attention_selector.usual_head(subject, stack)[0], View().query_of(subject.trace.tokens[stack]))
 
 
 def line() -> DeltaGenerator:
@@ -50,7 +50,7 @@ def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = 
         state.update(kind=stack, **lesson.held())
     n_layers, tokens = subject.config.layers_of(stack), subject.trace.tokens[stack]
     state.fit(layer=n_layers, query=len(tokens))
-    why, view = telling.open_on_a_layer(subject, stack), state.view()
+    why, view = attention_selector.open_on_a_layer(subject, stack), state.view()
     with settings or line():
         if len(stacks) > 1:
             names, key = lab.texts("stack", stacks), state.widget("block.stack")
@@ -68,7 +68,7 @@ def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = 
         st.selectbox(lab.text("layer"), range(n_layers), **state.bind("layer"))
         attention_selector.choose_query(subject, stack, lab.text("token"))
     row = view.query_of(tokens)
-    return Place(stack, view.layer, row), " ".join(filter(None, (why, row_names.said(subject, stack, row))))
+    return Place(stack, view.layer, row), " ".join(filter(None, (why, map_words.said(subject, stack, row))))
 
 
 def _take_stack(key: str) -> None:

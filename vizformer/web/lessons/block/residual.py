@@ -40,7 +40,7 @@ powers_of_ten = cached(depth_gradients.powers_of_ten)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_residual_connection(subject: Subject) -> None:
     st.html(table.style())
     depth = lab.steps("depth", DEPTHS, USUAL)
     with st.spinner(lab.text("computing"), show_time=False):
@@ -53,7 +53,6 @@ def draw(subject: Subject) -> None:
         value_title=lab.text("axes.gradient"),
         hover=lab.text("hover"),
         mark=(depth, layers),
-        height=380,
         title=lab.text("picture"),
     )
     chart.show(
@@ -75,11 +74,11 @@ def draw(subject: Subject) -> None:
         code=CODE.format(depth=depth, n=ROWS, d=WIDTH, wide=4 * WIDTH),
     )
     lab.note("random", n=ROWS, d=WIDTH)
-    lesson.ask(question(subject))
+    lesson.ask(residual_connection_question(subject))
 
 
 @lab.asks("depth")
-def question(subject: Subject) -> lesson.Number:
+def residual_connection_question(subject: Subject) -> lesson.Number:
     powers = powers_of_ten(ASKED)
     wrong = {"one": powers / ASKED, "times": 10**powers}
     said = lab.asked("depth", wrong=wrong, times=f"{10**powers:.0e}", n=ASKED)

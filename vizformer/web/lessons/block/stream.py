@@ -27,13 +27,13 @@ stack_stream = of_trace(block_rows.stack_stream)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_residual_stream(subject: Subject) -> None:
     st.html(table.style())
     settings = line()
     place, below = choose(lab, subject, settings)
     with settings:
         shown = lab.buttons("range", ("layer", "stack"), label_visibility="collapsed")
-    lesson.ask(question(subject, place), folded=True)  # first: the picture below gives it away
+    lesson.ask(residual_stream_question(subject, place), folded=True)  # first: the picture below gives it away
     found = block_stream(subject, *place)
     names = _names(subject, found)
     if shown == "stack":
@@ -61,7 +61,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("growth")
-def question(subject: Subject, place: Place | None = None) -> lesson.Choice | None:
+def residual_stream_question(subject: Subject, place: Place | None = None) -> lesson.Choice | None:
     place = place or usual(subject)
     whole, order = stack_stream(subject, place.stack, place.row), subject.config.norm_order
     first, last = float(whole.lengths[0]), float(whole.lengths[whole.last_layer])

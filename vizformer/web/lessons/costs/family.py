@@ -1,20 +1,16 @@
-"""The laboratory Family: what BERT, GPT, T5, BART and LLaMA changed, and shared heads and experts as arithmetic."""
-
-from dataclasses import replace
+"""The laboratory Family: what BERT, GPT, T5, BART and LLaMA changed, and experts as arithmetic."""
 
 import streamlit as st
 
-from vizformer.analysis.costs import model_costs
+from vizformer.analysis.costs import parameter_count
 from vizformer.components import table
-from vizformer.components.table import Number, Row, numbers
+from vizformer.components.table import Row, numbers
 from vizformer.config import ModelConfig
-from vizformer.options.feedforward import ACTIVATION_NAMES
-from vizformer.options.norms import NORM_PLACES
+from vizformer.options import ACTIVATION_NAMES, NORM_PLACES
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.lessons.costs import sizes
-from vizformer.web.lessons.costs.sizes import model_cost
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
@@ -32,9 +28,11 @@ RELATIVES = {
     "bart-large": ("BART (2019)", "facebook/bart-base"),
     "llama-7b": ("LLaMA (2023)", "stories"),
 }
-GOES_ON = {"rope": (sitemap.POSITIONS, "options"), "norm": (sitemap.BLOCK, "norm"), "gate": (sitemap.BLOCK, "ffn")}
+GOES_ON = {
+    **{"rope": (sitemap.POSITIONS, "options"), "norm": (sitemap.BLOCK, "norm")},
+    **{"gate": (sitemap.BLOCK, "ffn"), "who": (sitemap.HEADS, "groups")},
+}
 STACKS = ("encoder-decoder", "encoder-only", "decoder-only")
-HEADS = (8, 16, 32, 64)
 EXPERTS = (1, 2, 4, 8, 16, 64)
 CODE = """def f(x, m):  # RoPE: pair i of x, turned by m * omega_i
     omega = 10_000.0 ** (-torch.arange(0, len(x), 2) / len(x))
@@ -47,12 +45,12 @@ W_gate, W_in, W_out = torch.randn(3, {d}, {d})
 swiglu = (F.silu(x @ W_gate) * (x @ W_in)) @ W_out"""
 
 
-mixture = cached(model_costs.mixture)
+mixture = cached(parameter_count.mixture)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
-    """The table, models to open, then sliders for key/value heads and for experts."""
+def draw_model_family(subject: Subject) -> None:
+    """The table, models to open, then sliders for experts."""
     rows = [Row(lab.text("your_model"), *_options(subject.config), "", "", kind="marked")]
     for preset, (name, nearest) in RELATIVES.items():
         rows.append(Row(name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest))
@@ -69,11 +67,7 @@ def draw(subject: Subject) -> None:
         for name, (entry, part) in GOES_ON.items():
             st.page_link(entry.file, query_params=state.lead(part=part), label=lab.text(f"also.{name}"))
     lesson.ask(smaller(subject))
-    left, right = st.columns(2, gap="large")
-    with left:
-        _shared_heads(subject)
-    with right:
-        _experts(subject)
+    _experts(subject)
 
 
 @lab.asks("smaller")
@@ -116,31 +110,6 @@ def _open(subject: Subject) -> None:
                 state.update(model=ModelRef.parse(name))
                 st.rerun()  # the whole page: the sentence is read by another model
     lab.note("elsewhere")
-
-
-def _shared_heads(subject: Subject) -> None:
-    st.subheader(lab.text("fewer"), anchor=False)
-    first, second = st.columns(2)
-    with first:
-        heads = lab.steps("query_heads", HEADS, 32)
-    with second:
-        layers = lab.slider("layers", 1, 96, 32)
-    n = sizes.length(lab, "cached", len(subject.tokens), 4096)
-    base = replace(ModelConfig.preset("llama-7b"), n_heads=heads, d_model=128 * heads, n_decoder_layers=layers)
-    rows = []
-    for g in [2**e for e in range(heads.bit_length())]:
-        cost = model_cost(replace(base, n_kv_heads=g), n)
-        name = "MQA" if g == 1 else lab.text("own_keys") if g == heads else f"GQA, {heads // g} : 1"
-        nbytes = (2 * cost.kv_numbers, 2 * cost.kv_numbers_per_token)
-        rows.append(Row(Number(g, str(g)), name, *(Number(value, labels.size(value)) for value in nbytes)))
-    groups, cache, more = lab.columns("groups", "cache", "more", n=f"{n:,}")
-    st.html(table.to_html((groups, "", cache, more), rows, caption=lab.text("of_128")))
-    lesson.formula(
-        r"2 \cdot \text{layers} \cdot g \cdot d_\mathrm{head} \cdot n \cdot 2 \;\text{bytes}",
-        live=rf"2 \cdot {layers} \cdot {heads} \cdot 128 \cdot {n} \cdot 2 = "
-        rf"{sizes.tex(4 * layers * heads * 128 * n)} \quad (g = {heads})",
-    )
-    st.page_link(sitemap.HEADS.file, query_params=state.lead(part="groups"), label=lab.text("who"))
 
 
 def _experts(subject: Subject) -> None:

@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis import kinds, site_name
 from vizformer.components import table
 from vizformer.components.matrix import number
@@ -13,7 +15,7 @@ from vizformer.explain.softmax_in_blocks import OnlineSoftmax, tile_sizes
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge, step_view, telling
+from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, step_view
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.widgets.questions import near
 from vizformer.web.words import labels
@@ -33,7 +35,7 @@ def online_softmax_steps(subject: Subject, site: str, head: int, query: int, til
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_flash_attention(subject: Subject) -> None:
     why = attention_selector.choose(subject, suggest=True)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
     asked = factor(subject, site, head)
@@ -67,7 +69,7 @@ def draw(subject: Subject) -> None:
 def factor(subject: Subject, site: str = "", head: int = 0) -> lesson.Number | None:
     if not site:
         kind = kinds(subject.trace)[0]
-        layer, head = telling.usual_head(subject, kind)
+        layer, head = attention_selector.usual_head(subject, kind)
         site = site_name(kind, layer)
     last = subject.trace[site].q.shape[1] - 1
     tiles = online_softmax(subject, site, head, last, ASKED).tiles
@@ -99,4 +101,13 @@ def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:
     rows.append(Row("z = o / l", "", "", "", "", number(float(found.z[0])), kind="sum"))
     tile, largest, factor, output = lab.columns("tile", "largest", "factor", "output")
     columns = (tile, largest, factor, "m", "l", output)
-    st.html(table.style() + table.to_html(columns, rows, caption=lab.text("row")))
+    chart.show(
+        figures.line_curves(
+            np.arange(1, len(found.tiles) + 1),
+            {"m": np.array([one.largest for one in found.tiles]), "l": np.array([one.total for one in found.tiles])},
+            place_title=tile,
+            title=lab.text("row"),
+        ).update_traces(mode="lines+markers"),
+        key="costs.tiles",
+    )
+    st.html(table.style() + table.to_html(columns, rows))

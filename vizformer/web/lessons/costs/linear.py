@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
 from vizformer.explain import attention_without_softmax
@@ -11,10 +12,9 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import sizes
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge
+from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import counts, labels
-from vizformer.web.words.cells import share
 
 lab = Laboratory("costs", "linear")
 SHOWN = 12  # keys, those with the largest weights
@@ -50,7 +50,7 @@ def linear_state(subject: Subject, site: str, head: int, query: int) -> np.ndarr
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_linear_attention(subject: Subject) -> None:
     lesson.ask(bracket(subject))
     why = attention_selector.choose(subject, cross=False, suggest=True)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
@@ -91,8 +91,10 @@ def _weights(found: LinearAttention, query: int, keys: list[str]) -> None:
     own, other = found.softmax[query], found.weights[query]
     seen = np.flatnonzero((own > 0) | (other > 0))
     shown = sorted(seen[np.argsort(-own[seen], kind="stable")][:SHOWN])
-    rows = [Row(f"{j} · {keys[j]}", *(share(of[j]) for of in (own, other))) for j in shown]
-    st.html(table.to_html(lab.columns("key", "softmax", "linear"), rows, bar=2))
+    weights = np.stack([own[shown], other[shown]])
+    names = [f"{j} · {keys[j]}" for j in shown]
+    picture = figures.attention_heatmap(weights, [lab.text("own"), lab.text("linear")], names)
+    chart.show(picture, key="costs.linear")
     if len(seen) > len(shown):
         lab.note("largest", shown=len(shown), n=len(seen))
 

@@ -8,14 +8,13 @@ from typing import Any
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.costs import own_ablations, paper_results
-from vizformer.analysis.costs.own_ablations import OwnRow, loss_changes
-from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3, Recipe
+from vizformer.analysis.costs import paper_results
+from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3, OwnRow, Recipe, loss_changes
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
 from vizformer.config import ModelConfig
-from vizformer.figures.results import Point
+from vizformer.figures.curves import Point
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import sizes
@@ -54,19 +53,20 @@ def notes() -> dict[str, Any]:
 
 @cached
 def own_rows() -> tuple[OwnRow, ...]:
-    return own_ablations.own_rows(notes())
+    return paper_results.own_rows(notes())
 
 
 counted = cached(paper_results.counted)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_paper_results(subject: Subject) -> None:
     """Three tables of the paper, beside what follows from them, and our own trainings."""
     st.html(table.style())
+    lesson.ask(beaten(subject), folded=True)
+    _translations(subject)
     lesson.ask(hours(subject))
     _recipes(subject.config)
-    _translations(subject)
     _of_paper()
     _of_ours(subject)
 
@@ -145,7 +145,6 @@ def _recipes(own: ModelConfig) -> None:
 @laboratory
 def _translations(subject: Subject) -> None:
     """Table 2 and its picture, by themselves: another language moves nothing else."""
-    lesson.ask(beaten(subject), folded=True)
     with controls():
         chosen = lab.buttons("to", LANGUAGES)
     at = LANGUAGES.index(chosen)

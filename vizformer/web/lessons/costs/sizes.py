@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.costs import model_costs
+from vizformer.analysis.costs import parameter_count
 from vizformer.components.table import Number
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.widgets.lab import Laboratory
@@ -11,7 +11,7 @@ LENGTHS = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536, 131_072)
 _POWERS = ((1e15, "10¹⁵"), (1e12, "10¹²"), (1e9, "10⁹"), (1e6, "10⁶"))
 
 
-model_cost = cached(model_costs.model_cost)
+model_cost = cached(parameter_count.model_cost)
 
 
 def length(lab: Laboratory, name: str, own: int, usual: int | None = None) -> int:

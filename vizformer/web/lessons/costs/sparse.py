@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.costs import sparse_reach
-from vizformer.analysis.costs.sparse_reach import (
+from vizformer.analysis.costs import layer_types
+from vizformer.analysis.costs.layer_types import (
     SPARSE_KINDS,
     Cells,
     SparseCost,
@@ -17,13 +17,13 @@ from vizformer.analysis.costs.sparse_reach import (
 from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
-from vizformer.model.sparse_masks import Kept
+from vizformer.model.masks import Kept
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import sizes
 from vizformer.web.widgets import head_downloads, lesson
+from vizformer.web.widgets.chart import take_away
 from vizformer.web.widgets.choices import more
-from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 
@@ -33,7 +33,7 @@ ASKED = 2  # keys on each side, in the question
 ROWS = 8  # of the mask that are written out in the formula
 
 
-sparse_cells = cached(sparse_reach.sparse_cells)
+sparse_cells = cached(layer_types.sparse_cells)
 
 
 @cached
@@ -48,7 +48,7 @@ def products(kind: SparseKind, n: int, settings: SparseSettings, config: ModelCo
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_sparse_attention(subject: Subject) -> None:
     tokens, config = labels.texts(subject.tokens), subject.config
     n, asked = len(tokens), layers(subject)
     if asked is None:

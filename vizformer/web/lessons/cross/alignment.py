@@ -17,7 +17,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, map_downloads, row_names
+from vizformer.web.widgets import head_downloads, lesson, map_words
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
@@ -54,7 +54,7 @@ def links(subject: Subject) -> tuple[Link, ...]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_alignment(subject: Subject) -> None:
     if not meets(lab, subject):
         return
     st.html(table.style())
@@ -63,14 +63,14 @@ def draw(subject: Subject) -> None:
         _choose_pair(subject)
         layer = lab.box("layer", [str(one) for one in range(layers)], layers - 1, width=80)
         head = lab.box("head", {MEAN: lab.text("mean"), **{one: str(one) for one in heads}}, MEAN)
-        lesson.ask(question(subject), folded=True)
+        lesson.ask(alignment_question(subject), folded=True)
     found, by_hand = align(subject), links(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     weights = _weights(subject, layer, head)
-    map_downloads.show(
+    head_downloads.show(
         Heatmap(
             weights,
-            row_names.queries(subject, "cross"),
+            map_words.queries(subject, "cross"),
             labels.texts(subject.trace.tokens["encoder"]),
             rings=chosen.tolist(),
             squares=[(link.row, column) for link in by_hand for column in link.columns],
@@ -78,7 +78,7 @@ def draw(subject: Subject) -> None:
         ),
         key="cross.alignment",
     )
-    for token, choice in list(zip(subject.trace.tokens["decoder"], row_names.choices(subject), strict=False))[1:2]:
+    for token, choice in list(zip(subject.trace.tokens["decoder"], map_words.choices(subject), strict=False))[1:2]:
         lab.note("row", token=token.text, chosen=choice.next.text)
     _order(subject, chosen)
     if by_hand:
@@ -90,13 +90,13 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("cell")
-def question(subject: Subject) -> lesson.CellChoice | None:
+def alignment_question(subject: Subject) -> lesson.CellChoice | None:
     """Which cell holds the weight of a choice?  The row is that of the token before the chosen one."""
     if not has_two_stacks(subject.model):
         return None
     source, target = subject.trace.tokens["encoder"], subject.trace.tokens["decoder"]
     layer, found = subject.config.n_decoder_layers - 1, align(subject)
-    choices = row_names.choices(subject)
+    choices = map_words.choices(subject)
     rows = [i for i, choice in enumerate(choices) if i + 1 < len(target) and not choice.next.special]
     row = telling_row(found.weights[layer], rows[1:] or rows)  # (the first one stands on the start mark)
     if row is None or max(len(source), len(target)) > LARGEST:
@@ -119,7 +119,7 @@ def _weights(subject: Subject, layer: int, head: int) -> np.ndarray:
 
 def _order(subject: Subject, chosen: np.ndarray) -> None:
     """Which words change places on the way."""
-    choices = row_names.choices(subject)
+    choices = map_words.choices(subject)
     rows = [i for i, choice in enumerate(choices) if not choice.next.special]
     order = word_order(chosen.tolist(), rows)
     if not order.pairs:

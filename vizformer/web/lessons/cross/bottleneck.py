@@ -20,7 +20,7 @@ from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.lessons.cross.surroundings import meets, see_also
 from vizformer.web.link import state
-from vizformer.web.widgets import chart, lesson, map_downloads
+from vizformer.web.widgets import chart, head_downloads, lesson
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import counts, labels
 
@@ -58,7 +58,7 @@ def measured() -> Measured:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_bottleneck(subject: Subject) -> None:
     st.html(table.style())
     about = measured()
     longest = len(about.right["one"])
@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
     texts = labels.texts(tokens)[: len(symbols)]
     one, every = (said_again(memory, symbols) for memory in ("one", "every"))
     said = lab.texts("figure", ("place_title", "value_title", "hover", "title"))
-    lesson.ask(question(subject), folded=True)
+    lesson.ask(bottleneck_question(subject), folded=True)
     chart.show(
         figures.line_curves(
             np.arange(1, longest + 1),
@@ -81,7 +81,6 @@ def draw(subject: Subject) -> None:
             title=said["title"],
             value_range=(0, 105),
             digits=1,
-            height=330,
         ),
         key="cross.curves",
     )
@@ -96,7 +95,7 @@ def draw(subject: Subject) -> None:
     _said(texts, symbols, one.symbols, every.symbols)
     st.button(lab.text("others"), on_click=lesson.change, args=("cross.seed", (seed + 1) % 100, 0), key="cross.draw")
     names = [_name(symbol, symbols, texts) for symbol in every.symbols]
-    map_downloads.show(Heatmap(every.looked, names, texts, title=lab.text("looks")), key="cross.looked")
+    head_downloads.show(Heatmap(every.looked, names, texts, title=lab.text("looks")), key="cross.looked")
     n, d = len(symbols), about.state
     lesson.formula(
         r"\begin{aligned} \text{one:} \quad z_i &= h_{n-1} \\ \text{every:} \quad z_i &= \textstyle\sum_t a_{it}\, h_t, \\ "
@@ -115,7 +114,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("length")
-def question(subject: Subject) -> lesson.Choice:
+def bottleneck_question(subject: Subject) -> lesson.Choice:
     about = measured()
     longest = len(about.right["one"])
     reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from vizformer.analysis.decoding.changed_memory import Change, Written, change_memory, probabilities, written
+from vizformer.analysis.decoding.teacher_forcing import Change, Written, change_memory, probabilities, written
 from vizformer.components import table, tokens
 from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
@@ -16,11 +16,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
-from vizformer.web.widgets import lesson, proof_badge, row_names
+from vizformer.web.widgets import lesson, map_words, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.other_sentence import ask_other_sentence
+from vizformer.web.widgets.model_input import ask_other_sentence
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
+from vizformer.web.words.labels import share
 
 lab = Laboratory("cross", "without")
 CHANGES: tuple[Change, ...] = ("without", "other", "zero", "own")
@@ -47,12 +47,12 @@ empty_memory = of_run(encoder_decoder.empty_memory)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_changed_memory(subject: Subject) -> None:
     if not meets(lab, subject):
         return
     st.html(table.style())
     if not subject.config.start_ids:
-        lesson.ask(question(subject))
+        lesson.ask(changed_memory_question(subject))
         st.info(lab.text("unbegun"))
         return
     other, token = "", 0
@@ -71,13 +71,13 @@ def draw(subject: Subject) -> None:
     with right.container(border=True):
         _text(lab.text(f"change.{change}"), after.written)
     _table(subject, before.probabilities, after.probabilities)
-    lesson.ask(question(subject))
+    lesson.ask(changed_memory_question(subject))
     _formula(subject)
     see_also(lab, sitemap.GENERATION)
 
 
 @lab.asks("empty")
-def question(subject: Subject) -> lesson.Choice | None:
+def changed_memory_question(subject: Subject) -> lesson.Choice | None:
     if not has_two_stacks(subject.model):
         return None
     n = len(subject.trace.tokens["encoder"])
@@ -108,7 +108,7 @@ def _text(title: str, found: Written) -> None:
 
 
 def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
-    names = [choice.next.text for choice in row_names.choices(subject)]
+    names = [choice.next.text for choice in map_words.choices(subject)]
     rows = [
         Row(name, share(a), share(b), kind="marked" if float(b) < float(a) / 2 else "")
         for name, a, b in zip(names, before, after, strict=False)

@@ -7,13 +7,13 @@ from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import add_and_norms, encoder_outputs
-from vizformer.explain.site_words import in_words
+from vizformer.explain.sublayer import in_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, map_downloads, proof_badge, row_names, telling
+from vizformer.web.widgets import attention_selector, head_downloads, lesson, map_words, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
@@ -25,13 +25,13 @@ memory_readers = of_run(encoder_decoder.memory_readers)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_memory(subject: Subject) -> None:
     if not meets(lab, subject):
         return
     st.html(table.style())
     config, trace, outputs = subject.config, subject.trace, encoder_outputs(subject.trace)
     state.fit(layer=config.n_decoder_layers, head=config.n_heads)
-    why = telling.open_on_a_head(subject, "cross")
+    why = attention_selector.open_on_a_head(subject, "cross")
     with controls():
         st.selectbox(_("Layer"), range(config.n_decoder_layers), width=80, **state.bind("layer"))
         st.selectbox(_("Head"), range(config.n_heads), width=80, **state.bind("head"))
@@ -39,10 +39,10 @@ def draw(subject: Subject) -> None:
         lesson.ask(memory_question(subject), folded=True)
     view, readers = state.view(), memory_readers(subject)
     record, reader = trace[f"decoder.{view.layer}.cross"], readers[view.layer]
-    map_downloads.show(
+    head_downloads.show(
         Heatmap(
             record.pattern(view.head).float().cpu().numpy(),
-            row_names.queries(subject, "cross"),
+            map_words.queries(subject, "cross"),
             labels.texts(trace.tokens["encoder"]),
             scores=record.scores(view.head).float().cpu().numpy(),
             reasons=record.reason(view.head).cpu().numpy(),

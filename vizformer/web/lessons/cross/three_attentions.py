@@ -13,9 +13,9 @@ from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link.view import KINDS
-from vizformer.web.widgets import lesson, plain_heads, proof_badge
+from vizformer.web.widgets import lesson, map_words, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.whole_model import picture
+from vizformer.web.widgets.whole_model import picture, saved_page
 from vizformer.web.words import counts, labels
 
 lab = Laboratory("cross", "three", wide=True)
@@ -26,14 +26,16 @@ _PICTURE = "cross.plan"
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_three_attentions(subject: Subject) -> None:
     st.html(table.style())
     usable = kinds(subject.trace)
     found = dict(zip(usable, attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
     default = "cross" if "cross" in found else usable[0]
     choices, questions = st.container(), st.container()
     kept = lesson.value("cross.kind", str(default), usable)
-    press = picture.draw(subject, key=_PICTURE, reports=True, kind=next(one for one in usable if one == kept))
+    press = picture.draw_whole_model(
+        subject, key=_PICTURE, reports=True, kind=next(one for one in usable if one == kept)
+    )
     if press is not None and not press.box:
         lesson.change("cross.kind", press.kind, default)
     with choices, controls():
@@ -41,9 +43,9 @@ def draw(subject: Subject) -> None:
         chosen: Kind = lab.buttons("kind", names, default, label_visibility="collapsed")
     one = found[chosen]
     with questions:
-        lesson.ask(question(subject), folded=True)
-    picture.draw_away(subject, key=_PICTURE)
-    plain_heads.say_pronoun(subject)
+        lesson.ask(three_attentions_question(subject), folded=True)
+    picture.draw_away(subject, saved_page.html, key=_PICTURE)
+    map_words.say_pronoun(subject)
     missing = [lab.text("missing")] * 2
     rows = [
         Row(labels.kind_label(each), *_cells(found[each]), kind="marked" if each == chosen else "")
@@ -60,7 +62,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("shape")
-def question(subject: Subject) -> lesson.Choice | None:
+def three_attentions_question(subject: Subject) -> lesson.Choice | None:
     if not has_two_stacks(subject.model):
         return None
     (cross,) = attended(subject, (site_name("cross", 0),))

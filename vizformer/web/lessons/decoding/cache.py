@@ -13,8 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.decoding.writing import MOST_NEW, say_unless_writes
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, controls, wrong_line
 
 lab = Laboratory("decoding", "cache")
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)
@@ -28,7 +27,7 @@ def difference(subject: Subject) -> tuple[float, int]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_kv_cache(subject: Subject) -> None:
     if not say_unless_writes(lab, subject):
         return
     lesson.ask(cube(subject))

@@ -2,16 +2,19 @@
 
 from itertools import zip_longest
 
+import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis.decoding import teacher_forcing
 from vizformer.analysis.decoding.teacher_forcing import LONGEST, ForcedRow, OneError
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
 
@@ -30,7 +33,7 @@ def one_error(subject: Subject, step: int, rank: int) -> OneError:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_free_running(subject: Subject) -> None:
     if not say_unless_writes(lab, subject):
         return
     rows = right_rows(subject)
@@ -39,6 +42,7 @@ def draw(subject: Subject) -> None:
         step = min(lab.slider("step", 0, max(last, 1), min(1, last)), last)
         rank = lab.slider("rank", 1, MOST_WRONG, 1)
     found = one_error(subject, step, rank - 1)
+    chart.show(_chances(found), key="decoding.free")
     lesson.ask(forcing(subject, step))
     free = [token.text for token in found.free]
     cells = zip_longest(
@@ -64,6 +68,22 @@ def draw(subject: Subject) -> None:
         "inputs, targets = right[:-1], right[1:]",
         given={"y": [row.read.id for row in rows] + [rows[-1].wanted.id]},
     )
+
+
+def _chances(found: OneError) -> Figure:
+    """P(correct token) at each step: after the correct tokens, and after those that the model has written itself."""
+    values = {"forced": [row.probability for row in found.rows], "free": found.chances}
+    places, names = np.arange(len(found.rows)), lab.texts("curve", ("forced", "free"))
+    return figures.line_curves(
+        places,
+        {names[name]: np.array(chances, dtype=np.float32) for name, chances in values.items()},
+        place_title=lab.text("columns.token"),
+        value_title=lab.text("curve.value"),
+        hover=lab.text("curve.hover"),
+        mark=(found.step, lab.text("curve.wrong", wrong=found.wrong.text)),
+        value_range=(0.0, 1.05),
+        title=lab.text("curve.title"),
+    ).update_traces(mode="lines+markers")
 
 
 @lab.asks("forcing")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis import AnswerCell, answer_cell
 from vizformer.analysis.decoding import teacher_forcing
 from vizformer.components import table
@@ -14,14 +15,14 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
+from vizformer.web.words.labels import share
 
 lab = Laboratory("decoding", "shift")
-SHOWN = 40  # rows
+SHOWN, DRAWN = 40, 12  # rows of the table, and of the picture
 
 
 forced_rows = of_run(teacher_forcing.forced_rows)
@@ -34,7 +35,7 @@ def own_answer(subject: Subject) -> AnswerCell | None:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_shifted_target(subject: Subject) -> None:
     if not say_unless_writes(lab, subject):
         return
     rows = forced_rows(subject)
@@ -42,6 +43,10 @@ def draw(subject: Subject) -> None:
         st.info(lab.text("single"))
         return
     lesson.ask(next_token(subject), folded=True)
+    drawn = rows[:DRAWN]
+    names, shares = [f"{row.read.text} → {row.wanted.text}" for row in drawn], [row.probability for row in drawn]
+    picture = figures.next_token_bars(names, np.array(shares), title=lab.text("columns.probability"))
+    chart.show(picture, key="decoding.shift")
     shown = [
         Row(
             Number(i, str(i)),

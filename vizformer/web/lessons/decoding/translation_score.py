@@ -1,8 +1,10 @@
 """The laboratory BLEU by hand: a translation against a person's, run of words by run of words."""
 
+import numpy as np
 import streamlit as st
 
-from vizformer.analysis.decoding.ngram_counts import LONGEST, Bleu, bleu
+from vizformer import figures
+from vizformer.analysis.decoding.read_back import LONGEST, Bleu, bleu
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
@@ -10,10 +12,10 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.lessons.decoding.writing import writes
 from vizformer.web.link.beginnings import CHINESE, ENGLISH
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.other_sentence import ask_other_sentence
-from vizformer.web.widgets.source_language import MEANINGS
+from vizformer.web.widgets.model_input import ask_other_sentence
+from vizformer.web.widgets.model_suggestions import MEANINGS
 from vizformer.web.words.i18n import _
 
 lab = Laboratory("decoding", "bleu")
@@ -38,7 +40,7 @@ def proposed(subject: Subject) -> tuple[str, str]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_translation_score(subject: Subject) -> None:
     translation, reference = proposed(subject)
     left, right = st.columns(2)
     translation = ask_other_sentence(lab.text("translation"), "third", translation, subject.text, on=left)
@@ -49,6 +51,10 @@ def draw(subject: Subject) -> None:
     found = bleu(translation, reference)
     with controls():
         n = lab.buttons("n", {n: str(n) for n in range(1, LONGEST + 1)}, 2)
+    names = [f"p{i} = {one.counted}/{one.in_text.total()}" for i, one in enumerate(found.runs, 1)]
+    shares = np.array([one.precision for one in found.runs])
+    picture = figures.next_token_bars(names, shares, title=f"BLEU = {found.score:.3f}").update_xaxes(title="")
+    chart.show(picture, key="decoding.bleu")
     runs = found.runs[n - 1]
     rows = [
         Row(

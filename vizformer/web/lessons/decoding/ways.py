@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 from torch import Tensor
 
+from vizformer import figures
 from vizformer.analysis.decoding import read_back, ways
 from vizformer.analysis.decoding.ways import Written
 from vizformer.components import table
@@ -16,10 +17,9 @@ from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.lessons.decoding.writing import MOST_NEW, greedy, say_unless_writes, writes
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
 
 lab = Laboratory("decoding", "ways")
 WIDTHS = (1, 2, 4)
@@ -58,8 +58,8 @@ def beams(subject: Subject, width: int, alpha: float) -> list[Written]:
 
 
 @cached
-def way_back(subject: Subject, translation: str) -> float:
-    return read_back.back_probability(subject.checkpoint, subject.text, translation)
+def ways_back(subject: Subject, translations: tuple[str, ...]) -> list[float]:
+    return read_back.back_probabilities(subject.checkpoint, subject.text, translations)
 
 
 @cached
@@ -75,7 +75,7 @@ def first_token(subject: Subject, temperature: float) -> list[tuple[Token, float
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_ways_of_decoding(subject: Subject) -> None:
     if not say_unless_writes(lab, subject):
         return
     with controls():
@@ -83,6 +83,13 @@ def draw(subject: Subject) -> None:
         seed = st.number_input(lab.text("seed"), 0, LAST_SEED, **lab.setting("seed", 0, range(LAST_SEED + 1)))
         width = lab.steps("width", WIDTHS, 2)
         alpha = lab.slider("alpha", 0.0, 2.0, 0.6, 0.1)
+    tokens = first_token(subject, temperature)
+    names = labels.told_apart([token for token, *__ in tokens])
+    own, warm = (np.array([one[at] for one in tokens]) for at in (1, 2))
+    titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
+    drawn = {"own": own, "warmed": warm}
+    for column, title, (name, shares) in zip(st.columns(2), titles, drawn.items(), strict=True):
+        chart.show(figures.next_token_bars(names, shares, title=title), key=f"decoding.first.{name}", on=column)
     lesson.ask(ratio(subject))
     found = {lab.text("greedy"): written_greedily(subject)}
     for place, one in enumerate(beams(subject, width, alpha)[:width], 1):
@@ -90,11 +97,12 @@ def draw(subject: Subject) -> None:
     found[lab.text("drawn", seed=seed)] = sampled(subject, temperature, seed)
     best = max(one.log_probability for one in found.values())
     is_read_back = read_back.goes_both_ways(subject.checkpoint)
+    texts = tuple(one.text for one in found.values())
+    backs = ways_back(subject, texts) if is_read_back else [0.0] * len(texts)
     rows = []
-    for name, one in found.items():
+    for (name, one), back in zip(found.items(), backs, strict=True):
         cells = [one.log_probability, one.score(alpha)]
         if is_read_back:
-            back = way_back(subject, one.text)
             cells += [back, one.log_probability + back]
         text, length = one.text + ("" if one.ended else " …"), Number(one.length, str(one.length))
         rows.append(Row(name, text, length, *cells, kind="marked" if one.log_probability == best else ""))
@@ -103,20 +111,12 @@ def draw(subject: Subject) -> None:
     lab.note("framed", n=MOST_NEW)
     if is_read_back:
         lab.note("read_back")
-    tokens = first_token(subject, temperature)
-    names = labels.told_apart([token for token, *__ in tokens])
-    heads = lab.columns("token", "probability")
-    own, warm = ([one[1] for one in tokens], [one[2] for one in tokens])
-    titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
-    for column, title, shares in zip(st.columns(2), titles, (own, warm), strict=True):
-        bars = [Row(name, share(p)) for name, p in zip(names, shares, strict=True)]
-        column.html(table.to_html(heads, bars, bar=1, caption=title))
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "
         r"\text{score} = \frac{\log P}{\left(\frac{5 + \text{length}}{6}\right)^{\alpha}}",
         live=rf"P_{{{temperature:g}}} = {latex.number(warm[0])} \quad (P = {latex.number(own[0])})",
         code="warmed = p ** (1 / T)\nwarmed = warmed / warmed.sum()  # over these tokens only; the model sums over all",
-        given={"p": np.array(own), "T": temperature},
+        given={"p": own, "T": temperature},
     )
     lesson.ask(limit(subject, temperature))
 

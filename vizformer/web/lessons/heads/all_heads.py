@@ -8,12 +8,12 @@ import numpy as np
 import streamlit as st
 
 from vizformer import analysis, figures
-from vizformer.analysis import HabitQuestion, Kind, head_maps, kinds
+from vizformer.analysis import HabitQuestion, Kind, head_maps, head_outputs, kinds
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.head_roles import ASKED, KINDS, MODEL, HeadRoles, roles_of_heads
-from vizformer.analysis.corpus_heads.report_file import digest
-from vizformer.analysis.heads import residual_contributions, statistics
-from vizformer.analysis.heads.statistics import HeadStatistics, Tendency
+from vizformer.analysis.causes.asked_prompts import ASKED, KINDS, MODEL, HeadRoles, roles_of_heads
+from vizformer.analysis.corpus_heads.report import digest
+from vizformer.analysis.heads import measures
+from vizformer.analysis.heads.measures import HeadStatistics, Tendency
 from vizformer.assets import asset
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
@@ -24,21 +24,12 @@ from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import (
-    attention_selector,
-    chart,
-    head_downloads,
-    lesson,
-    packed_heads,
-    plain_heads,
-    row_names,
-    telling,
-)
+from vizformer.web.widgets import attention_selector, chart, head_downloads, lesson, map_words
 from vizformer.web.widgets.cell_question import LARGEST
+from vizformer.web.widgets.chart import take_away
 from vizformer.web.widgets.choices import kind_of_attention
-from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, aside
-from vizformer.web.words import ablated_parts, labels
+from vizformer.web.words import labels, part_names
 from vizformer.web.words.i18n import translate, words
 
 lab = Laboratory("heads", "all", wide=True)
@@ -46,12 +37,12 @@ DEEDS: tuple[Tendency, ...] = get_args(Tendency)  # what a head may do
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 
 
-key_contributions = of_run(residual_contributions.key_contributions)
+key_contributions = of_run(head_outputs.key_contributions)
 
 
 @cached
 def head_statistics(subject: Subject, kind: Kind) -> HeadStatistics:
-    return statistics.head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
+    return measures.head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
 
 
 @cached
@@ -60,31 +51,31 @@ def habit(subject: Subject, kind: Kind) -> HabitQuestion | None:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_all_heads(subject: Subject) -> None:
     st.html(table.style())
     trace, config, usable = subject.trace, subject.config, kinds(subject.trace)
     kind = kind_of_attention(usable, lab.text("kind"))
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.layers_of(kind)
-    why = telling.open_on_a_head(subject, kind)
+    why = attention_selector.open_on_a_head(subject, kind)
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
     looked = {"layer": view.layer, "head": view.head, "query": view.query_of(queries), "view": view.numbers}
     wanted = replace(last, **looked)
     shape = (n_layers, config.n_heads, len(queries), len(keys))
-    names = (row_names.queries(subject, kind), labels.texts(keys))
+    names = (map_words.queries(subject, kind), labels.texts(keys))
     shown_as: dict[str, Any] = {
         "query_tokens": names[0],
         "key_tokens": names[1],
         "words": words(attention.ENGLISH),
     }
-    payload = packed_heads.packed(subject, kind, shape)
+    payload = attention_selector.packed(subject, kind, shape)
     selection = attention.mount(payload, selected=wanted, key="heads.grid", **shown_as)
     st.session_state["heads.selection"] = selection
     query = written_query(selection.query, queries)
     state.update(layer=selection.layer, head=selection.head, query=query, numbers=selection.view)
-    row_names.caption(subject, kind, selection.query)
-    plain_heads.say(subject, kind, selection.layer, selection.head)
+    map_words.caption(subject, kind, selection.query)
+    map_words.say(subject, kind, selection.layer, selection.head)
     aside(why)
     place = (selection.layer, selection.head)
 
@@ -93,7 +84,7 @@ def draw(subject: Subject) -> None:
 
     one = head_downloads.one_head(subject, kind, *place, *names, scores=selection.view == "scores", page=page)
     take_away(one, *head_downloads.all_heads(subject, kind, shape), key="heads.grid")
-    lesson.ask(question(subject, kind))
+    lesson.ask(all_heads_question(subject, kind))
     draw_roles(lab, subject)
     found = head_statistics(subject, kind)
     _experts(found)
@@ -102,7 +93,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("habit")
-def question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | None:
+def all_heads_question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | None:
     kind = kind or kinds(subject.trace)[0]
     if (asked := habit(subject, kind)) is None:  # a single token
         return None
@@ -231,7 +222,7 @@ def _said(lab: Laboratory, found: HeadRoles, kind: str, names: dict[str, str]) -
         form=("none", "one")[n] if n < 2 else "several",
         n=n,
         kind=names[kind],
-        head=ablated_parts.name(found.heads[head]),
+        head=part_names.name(found.heads[head]),
         share=share,
         low=low,
         high=high,

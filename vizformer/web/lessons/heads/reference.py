@@ -18,9 +18,9 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, plain_heads, source_language, strongest_parts, watched_work
+from vizformer.web.widgets import lesson, map_words, model_suggestions, strongest_parts, watched_work
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.pronoun_sentences import PAIRS, Pronoun
+from vizformer.web.widgets.map_words import PAIRS, Pronoun
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import translate
 
@@ -32,12 +32,12 @@ LISTED = 6  # heads
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_pronoun_reference(subject: Subject) -> None:
     st.html(table.style())
-    read = plain_heads.readable(subject.model)
+    read = map_words.readable(subject.model)
     if not read:
         st.info(lab.text("unread"))
-        lesson.ask(question(subject))
+        lesson.ask(pronoun_reference_question(subject))
         return
     chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
     usual = next((name for name in read if name.startswith("ta") == chinese), read[0])
@@ -45,11 +45,11 @@ def draw(subject: Subject) -> None:
         pronoun = lab.buttons("pronoun", read, usual, label_visibility="collapsed")
     if pronoun == "it_noun":
         draw_noun(lab, subject)
-    found = plain_heads.reference_shift(subject.model, pronoun)
+    found = map_words.reference_shift(subject.model, pronoun)
     _table(pronoun, found)
     _verdict(found)
     _open(subject, found)
-    lesson.ask(question(subject))
+    lesson.ask(pronoun_reference_question(subject))
     w = found.weights[..., found.layer, found.head]
     lesson.formula(
         r"\mathrm{shift} = \tfrac12 \big[(a_{1,A} - a_{1,B}) - (a_{2,A} - a_{2,B})\big]",
@@ -61,7 +61,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("reader")
-def question(subject: Subject) -> lesson.Choice:
+def pronoun_reference_question(subject: Subject) -> lesson.Choice:
     return lab.choice("reader", ("nothing", "little", "moved"), "nothing")
 
 
@@ -82,9 +82,9 @@ def _verdict(found: ReferenceShift) -> None:
         heads=counts.heads(found.shifts[0].size),
         chance=labels.percent(found.chance),
     )
-    if found.chance > plain_heads.RARE:
+    if found.chance > map_words.RARE:
         st.warning(f"{lab.text('verdict.luck')} {measured}")
-    elif not plain_heads.is_shown(found):
+    elif not map_words.is_shown(found):
         st.info(f"{lab.text('verdict.moves')} {measured}")
     else:
         st.success(f"{lab.text('verdict.shown')} {measured}")
@@ -136,7 +136,7 @@ def last_clause(text: str) -> str:
 
 def draw_noun(lab: Laboratory, subject: Subject) -> None:
     """Draws the number of sentences in which the translator chooses the right noun, and the heads that it needs."""
-    if not source_language.reads_both(subject.model):
+    if not model_suggestions.reads_both(subject.model):
         return
     rows = len(bundled_set(SET).rows)
     measured = watched_work.watched(

@@ -4,33 +4,34 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import kinds
-from vizformer.analysis.costs import head_sharing
-from vizformer.analysis.costs.head_sharing import SharingCost
+from vizformer.analysis.costs import generation_cost
+from vizformer.analysis.costs.generation_cost import SharingCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, cost_notes, lesson, telling
+from vizformer.web.widgets import attention_selector, chart, lesson, model_suggestions
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import counts, labels
 
 lab = Laboratory("heads", "groups")
+
+LENGTHS = (0, 128, 512, 2048, 8192, 32768)  # tokens; 0: as many as the sentence has
 
 
 @cached
 def sharing_costs(model: ModelRef, length: int, memory: int) -> tuple[SharingCost, ...]:
     """The model with every possible number of key/value heads."""
     config = model_cache.options(model)
-    groups = head_sharing.possible_groups(config)
-    return tuple(head_sharing.sharing_cost(config, one, length, memory) for one in groups)
+    groups = generation_cost.possible_groups(config)
+    return tuple(generation_cost.sharing_cost(config, one, length, memory) for one in groups)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_shared_keys_and_values(subject: Subject) -> None:
     st.html(table.style())
     config, (own, memory) = subject.config, _lengths(subject)
     with controls():
@@ -40,9 +41,9 @@ def draw(subject: Subject) -> None:
         if len(numbers) > 1:
             g = lab.steps("kv", numbers, g)
     state.fit(head=config.n_heads)
-    why = telling.open_on_a_head(subject, kinds(subject.trace)[0])
+    why = attention_selector.open_on_a_head(subject, kinds(subject.trace)[0])
     drawn = figures.shared_heads(config.n_heads, g, chosen=state.view().head, title=_sharing(config.n_heads, g))
-    lesson.ask(question(subject), folded=True)
+    lesson.ask(shared_keys_and_values_question(subject), folded=True)
     chart.show(drawn, key="heads.sharing")
     aside(why)
     trace, h = subject.trace, config.n_heads  # how the loaded model does it, read off its recorded keys
@@ -75,7 +76,7 @@ def draw(subject: Subject) -> None:
     elif memory:
         lab.note("memory", n=memory)
     layers, chosen = config.n_decoder_layers or config.n_encoder_layers, costs[numbers.index(g)]
-    if saved := cost_notes.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
+    if saved := model_suggestions.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
         st.caption(saved)
     lesson.formula(
         r"2 \cdot n_\mathrm{layers} \cdot n_\mathrm{kv} \cdot d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
@@ -87,7 +88,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("cache")
-def question(subject: Subject) -> lesson.Choice | None:
+def shared_keys_and_values_question(subject: Subject) -> lesson.Choice | None:
     h = subject.config.n_heads
     costs = {one.n_kv_heads: one.cache_bytes for one in sharing_costs(subject.model, *_lengths(subject))}
     full, least = costs[h], costs[1]
@@ -105,3 +106,13 @@ def _lengths(subject: Subject) -> tuple[int, int]:
 
 def _sharing(n_heads: int, groups: int) -> str:
     return lab.text("sharing.all" if groups == n_heads else "sharing.one" if groups == 1 else "sharing.groups")
+
+
+# How many tokens the costs of heads are counted for: the sentence's own, or more.
+def asked_length(lab: Laboratory, name: str, own: int) -> int:
+    """Asks for a number of tokens: the sentence's `own`, or a larger one."""
+    return lab.steps(name, LENGTHS, 0, lambda n: f"{n:,}" if n else lab.text("yours", n=own)) or own
+
+
+def tex_number(value: int) -> str:
+    return f"{value:,}".replace(",", r"\,")

@@ -4,9 +4,8 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import kinds, site_name
-from vizformer.analysis.heads import residual_contributions
-from vizformer.analysis.heads.residual_contributions import output_matrix
+from vizformer.analysis import head_outputs, kinds, site_name
+from vizformer.analysis.head_outputs import output_matrix
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.config import ModelConfig
@@ -16,22 +15,21 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, telling
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, aside
+from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
+from vizformer.web.widgets.lab import Laboratory, aside, wrong_line
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
+from vizformer.web.words.labels import share
 
 lab = Laboratory("heads", "split")
 VECTORS = ("x", "q", "k", "v", "z", "out")
 SHAPES = ("counts", "one", "query", "key", "joined")
 
 
-contributions = of_run(residual_contributions.contributions)
+contributions = of_run(head_outputs.contributions)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_head_split(subject: Subject) -> None:
     st.html(table.style())
     why = attention_selector.choose(subject, suggest=True)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
@@ -56,7 +54,7 @@ def draw(subject: Subject) -> None:
     added = figures.head_parts(np.stack([*parts, cut.out]), [*names, lab.text("sum")], title=title)
     chart.show(added, key="heads.parts")
     proof_badge.show(found.proof, edited=bool(subject.edited))
-    lesson.ask(question(subject, site, view.head, query))
+    lesson.ask(head_split_question(subject, site, view.head, query))
     cells = [
         Row(part, float(length), share(of), kind="marked" if i == view.head else "")
         for i, (part, length, of) in enumerate(zip(heads, lengths, shares, strict=True))
@@ -77,10 +75,10 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("without")
-def question(subject: Subject, site: str = "", head: int = 0, query: int = 0) -> lesson.Number:
+def head_split_question(subject: Subject, site: str = "", head: int = 0, query: int = 0) -> lesson.Number:
     if not site:
         kind = kinds(subject.trace)[0]
-        layer, head = telling.usual_head(subject, kind)
+        layer, head = attention_selector.usual_head(subject, kind)
         site, query = site_name(kind, layer), View().query_of(subject.trace.tokens[labels.stacks(kind)[0]])
     found = contributions(subject, site, query)
     out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[head], found.without(head)))

@@ -11,19 +11,19 @@ from vizformer.components.table import Row
 from vizformer.components.whole_model_picture import ENGLISH, Press
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
+from vizformer.options import ACTIVATION_NAMES
 from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
-from vizformer.web.lessons.map.box_formulas import formula
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, plain_heads
+from vizformer.web.widgets import lesson, map_words
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.widgets.whole_model import picture
+from vizformer.web.widgets.whole_model import picture, saved_page
 from vizformer.web.words import counts, labels
-from vizformer.web.words.i18n import _, show_note, translate, words
+from vizformer.web.words.i18n import _, translate, words
 
 lab = Laboratory("map", "drawing", wide=True)
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
@@ -68,6 +68,21 @@ ASKED = {
     "norms": ("norm", "add_norm"),
 }
 
+_FORMULAS = {
+    "embedding": r"x_i = E_{t_i}",
+    "segments": r"x_i \leftarrow x_i + S_{s_i}",
+    "positions": r"x_i \leftarrow x_i + P_i",
+    "mask": r"M_{ij} = -\infty \ \text{if}\ j > i, \ \text{else}\ 0",
+    "rotation": r"q_i \leftarrow R_i\, q_i,\quad k_j \leftarrow R_j\, k_j",
+    "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",
+    "relative": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} + b_{h,\,\text{bucket}(j - i)}",
+    "add": r"x \leftarrow x + f(\operatorname{norm}(x))",
+    "add_norm": r"x \leftarrow \operatorname{norm}(x + f(x))",
+    "unembedding": r"\text{logits} = x\, W_U",
+    "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",
+    "softmax": r"p_j = e^{\,\text{logit}_j} \big/ \textstyle\sum_m e^{\,\text{logit}_m}",
+}
+
 
 def lengths(subject: Subject) -> tuple[int, int]:
     """Tokens of the stack that reads the text, and of the decoder that writes (0 where there is none beside it)."""
@@ -83,13 +98,13 @@ def boxes(model: ModelRef, n: int, target: int) -> tuple[Box, ...]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_model_drawing(subject: Subject) -> None:
     with st.container(horizontal=True, vertical_alignment="top"):  # one line: the whole drawing is to be seen below it
         _switch()
         lesson.ask(share(subject), folded=True)  # first: the boxes below give it away
-    press = picture.draw(subject, key=_DRAWING, reports=True)
-    picture.draw_away(subject, key=_DRAWING)
-    plain_heads.say_pronoun(subject)
+    press = picture.draw_whole_model(subject, key=_DRAWING, reports=True)
+    picture.draw_away(subject, saved_page.html, key=_DRAWING)
+    map_words.say_pronoun(subject)
     config, (n, target) = subject.config, lengths(subject)
     found = {box.key: box for box in boxes(subject.model, n, target)}
     default = next(box.key for box in found.values() if box.kind == "attention")
@@ -258,10 +273,8 @@ def _detail(subject: Subject, box: Box, total: int) -> None:
     if box.tensors:
         named = [f"`{name} {shape(dims)}`" for name, dims in box.tensors]
         st.markdown(" · ".join(named))
-        show_note("The same in PyTorch")
         sizes = [tuple(dims) for __, dims in box.tensors]
-        code = f"sum(math.prod(shape) for shape in {sizes})"
-        st.code(lesson.pasteable(code, {}), language="python", wrap_lines=True)
+        lesson.formula(code=f"sum(math.prod(shape) for shape in {sizes})")
     with st.container(horizontal=True):
         for entry in leads_to(box, config):
             st.page_link(entry.file, label=lab.text("apart", page=translate(entry.title)))
@@ -274,3 +287,42 @@ def _parameters(box: Box, total: int) -> str:
     form = "one" if box.copies == 1 else "many"
     sizes = {"copies": box.copies, "copy": box.copy, "count": box.parameters, "total": total}
     return lab.text("learned", form=form, share=f"{box.parameters / total:.1%}", **sizes)
+
+
+def _feedforward(config: ModelConfig) -> str:
+    """The formula of a feed-forward network as LaTeX, with the name of its activation and its biases."""
+    bends = rf"\operatorname{{{ACTIVATION_NAMES[config.activation]}}}"
+    into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
+    if config.feedforward == "gated":
+        spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
+        return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
+    return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
+
+
+def formula(box: Box, config: ModelConfig) -> str:
+    """The formula of a box as LaTeX; "" where it has none."""
+    if box.kind == "embedding" and config.scaled_embedding:
+        return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
+    if box.kind == "add":
+        inner = r"\operatorname{norm}(x)" if config.norm_order == "pre" else "x"
+        return rf"x \leftarrow x + f({inner})"
+    if box.kind == "unembedding" and config.logit_scale != 1:
+        return rf"\text{{logits}} = {config.logit_scale:.4g}\; x\, W_U"
+    if box.kind == "mask" and box.section == "encoder":
+        return rf"M_{{ij}} = -\infty \ \text{{if}}\ |i - j| \ge {config.sliding_window}, \ \text{{else}}\ 0"
+    if box.kind == "mask" and (window := config.sliding_window) is not None:
+        return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
+    if box.kind == "attention":
+        mask = " + M" if box.section == "decoder" or config.sliding_window is not None else ""
+        scores = config.scores_formula(r"QK^{\top}")
+        return rf"\operatorname{{softmax}}\!\left({scores}{mask}\right) V"
+    if box.kind == "cross":
+        scores = config.scores_formula(r"Q_\text{dec} K_\text{enc}^{\top}")
+        return rf"\operatorname{{softmax}}\!\left({scores}\right) V_\text{{enc}}"
+    if box.kind == "norm":
+        if config.norm == "rms_norm":
+            return r"\frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} \odot w"
+        return r"\frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{var}(x) + \epsilon}} \odot w + b"
+    if box.kind == "feedforward":
+        return _feedforward(config)
+    return _FORMULAS.get(box.kind, "")

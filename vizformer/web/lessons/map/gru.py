@@ -8,19 +8,19 @@ import streamlit as st
 from jaxtyping import Float
 
 from vizformer import figures
-from vizformer.analysis.training import recurrent
-from vizformer.analysis.training.recurrent import felt, jacobian_cost, least_felt
+from vizformer.analysis.training import depth_gradients
+from vizformer.analysis.training.depth_gradients import felt, jacobian_cost, least_felt
 from vizformer.assets import asset
 from vizformer.explain import latex
 from vizformer.text import Token, Tokenizer
-from vizformer.training.gru import GRULanguageModel, load_gru
+from vizformer.training.repeater import GRULanguageModel, load_gru
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.beginnings import TEXTS
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson, source_language
+from vizformer.web.widgets import chart, lesson, model_suggestions
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 
@@ -72,7 +72,7 @@ def read(text: str) -> tuple[Token, ...]:
 @cached
 def gru_gradients(text: str) -> Float[np.ndarray, " n"]:
     """|d h_last / d x_t| of the GRU for every token."""
-    return recurrent.gru_gradients(trained()[0], [token.id for token in read(text)])
+    return depth_gradients.gru_gradients(trained()[0], [token.id for token in read(text)])
 
 
 @cached
@@ -80,14 +80,14 @@ def transformer_gradients(model: ModelRef, text: str) -> Float[np.ndarray, " n"]
     """|d y_last / d x_t| of the stack that reads the text, for its first tokens."""
     loaded = model_cache.checkpoint(model)
     tokens = loaded.encode(text)[:LONGEST]
-    return recurrent.transformer_gradients(loaded.model, [token.id for token in tokens], loaded.segments(tokens))
+    return depth_gradients.transformer_gradients(loaded.model, [token.id for token in tokens], loaded.segments(tokens))
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_gru(subject: Subject) -> None:
     text, model = subject.text, subject.model
-    lesson.ask(question(subject))
-    settings, example = controls(), EXAMPLES.get(source_language.written_in(text) or "zh", EXAMPLES["zh"])
+    lesson.ask(gru_question(subject))
+    settings, example = controls(), EXAMPLES.get(model_suggestions.written_in(text) or "zh", EXAMPLES["zh"])
     if text != example:
         untouched = text in TEXTS  # short ones, in which no token is far from the last
         with settings:
@@ -127,7 +127,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("felt")
-def question(subject: Subject) -> lesson.Number | None:
+def gru_question(subject: Subject) -> lesson.Number | None:
     tokens = read(subject.text)
     last = len(tokens) - 1
     first = next((i for i, token in enumerate(tokens) if not token.special), last)

@@ -61,18 +61,22 @@ def path(kind: LayerType, n: int, k: int, r: int) -> Path:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_path_length(subject: Subject) -> None:
     tokens = labels.texts(subject.tokens)
     n, shown = len(tokens), tokens[:DRAWN]
-    lesson.ask(question(subject))
+    lesson.ask(path_length_question(subject))
     with controls():
         kind = lab.buttons("kind", LAYER_TYPES, "recurrent")
+    picture = st.container()
+    with controls():  # (of the table, too)
         k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
     drawn = path(kind, len(shown), k, r)
     states, title = kind == "recurrent", lab.text("way")
-    chart.show(
-        figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title), key="map.path"
-    )
+    with picture:
+        chart.show(
+            figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title),
+            key="map.path",
+        )
     if n > len(shown):
         lab.note("first", shown=len(shown), n=n)
     lesson.ask(cost(subject), folded=True)  # the table below gives it away
@@ -81,7 +85,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("path")
-def question(subject: Subject) -> lesson.Choice | None:
+def path_length_question(subject: Subject) -> lesson.Choice | None:
     if len(subject.tokens) < 2:  # nothing to be far from
         return None
     n, k = 10 * len(subject.tokens), 5

@@ -3,12 +3,12 @@
 import numpy as np
 
 from vizformer import figures
-from vizformer.analysis.masks import leakage as leaks
-from vizformer.analysis.masks.leakage import Leak, RunMask, Stack
+from vizformer.analysis import masks as leaks
+from vizformer.analysis.masks import Leak, RunMask, Stack
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
-from vizformer.web.widgets import chart, lesson, row_names
+from vizformer.web.widgets import chart, lesson, map_words
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 
@@ -31,7 +31,7 @@ def _stacks(subject: Subject) -> list[Stack]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_leakage(subject: Subject) -> None:
     stacks = _stacks(subject)
     with controls():
         stack = lab.buttons("stack", stacks, stacks[-1])
@@ -43,7 +43,7 @@ def draw(subject: Subject) -> None:
         token_id = lab.box("by", names, offered[0].id)
         reach = lab.slider("reach", 0, 8, 1) if run == "window" else 1
     found = measured(subject, stack, position, token_id, run, reach)
-    outputs = row_names.queries(subject, stack)
+    outputs = map_words.queries(subject, stack)
     bars, spread = lab.text("bars"), lab.text("spread")
     moved = figures.change_bars(found.outputs.astype(np.float32), outputs, position, title=bars)
     chart.show(moved, key="masks.bars")
@@ -51,11 +51,11 @@ def draw(subject: Subject) -> None:
     lab.say("moved", moved=len(found.moved), n=len(row), before=before, after=after)
     spreading = figures.change_map(found.stream.astype(np.float32), outputs, title=spread)
     chart.show(spreading, key="masks.spread", title_above=True)
-    lesson.ask(question(subject))
+    lesson.ask(leakage_question(subject))
 
 
 @lab.asks("leak")
-def question(subject: Subject) -> lesson.Choice:
+def leakage_question(subject: Subject) -> lesson.Choice:
     stack = _stacks(subject)[-1]
     n = len(subject.trace.tokens[stack])
     found = measured(subject, stack, n - 1, replacements(subject, stack, n - 1)[0].id, "own", 1)

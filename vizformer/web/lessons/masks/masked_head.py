@@ -13,12 +13,12 @@ from vizformer.components import mask
 from vizformer.explain import Masked, masked_attention
 from vizformer.messages import ranges
 from vizformer.model import AttentionRecord
-from vizformer.model.mask_recipe import MaskKind, MaskRecipe
+from vizformer.model.masks import MaskKind, MaskRecipe
 from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.widgets import plain_heads, proof_badge, telling
+from vizformer.web.widgets import attention_selector, map_words, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
@@ -85,7 +85,7 @@ def place(subject: Subject, attention: Kind) -> str:
     """Boxes for the layer and the head, held within what the model has; why they open on this head, if nobody chose it."""
     layers, heads = n_layers(subject.trace, attention), subject.config.n_heads
     state.fit(layer=layers, head=heads)
-    why = telling.open_on_a_head(subject, attention)
+    why = attention_selector.open_on_a_head(subject, attention)
     st.selectbox(_("Layer"), range(layers), width=80, **state.bind("layer"))
     st.selectbox(_("Head"), range(heads), width=80, **state.bind("head"))
     return why
@@ -99,7 +99,7 @@ def notes(lab: Laboratory, subject: Subject, attention: Kind, masked: Masked, *,
     values = {"difference": f"{masked.proof.difference:.1g}", "anchor": translate(masked.proof.anchor)}
     proof_badge.show(masked.proof, lab.text("used" if own else "laid", **values))
     if attention == kinds(subject.trace)[0]:
-        plain_heads.say_pronoun(subject)
+        map_words.say_pronoun(subject)
 
 
 def _own_mask(lab: Laboratory, subject: Subject, attention: Kind) -> str:

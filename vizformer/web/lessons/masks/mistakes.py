@@ -6,17 +6,16 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.masks import mistakes
-from vizformer.analysis.masks.mistakes import Outcome, given_away, kept_by_blocked, left_over
+from vizformer.analysis import masks
+from vizformer.analysis.masks import Outcome, given_away, kept_by_blocked, left_over
 from vizformer.components import matrix
 from vizformer.explain import Masked, latex
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names, telling
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, aside, controls
+from vizformer.web.widgets import attention_selector, lesson, map_words
+from vizformer.web.widgets.lab import Laboratory, aside, controls, wrong_line
 from vizformer.web.words import labels
 
 lab = Laboratory("masks", "mistakes", wide=True)
@@ -38,20 +37,20 @@ CODES = {
 def blind_output(subject: Subject, layer: int, head: int, row: int) -> float:
     """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
     attention = record(subject, causal_on(subject), layer)
-    return mistakes.blind_output(attention, head, causal_head(subject, layer, head).blocked, row)
+    return masks.blind_output(attention, head, causal_head(subject, layer, head).blocked, row)
 
 
 @cached
 def precisions(subject: Subject, layer: int, head: int, row: int) -> tuple[Outcome, ...]:
     """The results of large negative numbers in a row of scores, for every precision and way of masking."""
     masked = causal_head(subject, layer, head)
-    return mistakes.in_every_precision(masked.scores[row], masked.blocked[row])
+    return masks.in_every_precision(masked.scores[row], masked.blocked[row])
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_mistakes(subject: Subject) -> None:
     attention = causal_on(subject)
-    rows, keys = row_names.numbered(subject, attention), labels.texts(tokens(subject, attention)[1])
+    rows, keys = map_words.numbered(subject, attention), labels.texts(tokens(subject, attention)[1])
     with controls():
         mistake = lab.buttons("mistake", MISTAKES, label_visibility="collapsed")
         why = place(subject, attention)
@@ -60,7 +59,7 @@ def draw(subject: Subject) -> None:
         row = lab.box("query", rows, _worst(masked, mistake))
     st.html(matrix.style())
     if mistake == "after":
-        lesson.ask(question(subject, view.layer, view.head), folded=True)
+        lesson.ask(mistakes_question(subject, view.layer, view.head), folded=True)
     if mistake == "half":
         _precision(precisions(subject, view.layer, view.head, row))
     elif mistake == "blind":
@@ -71,18 +70,18 @@ def draw(subject: Subject) -> None:
     aside(why)
     given = {"scores": masked.scores[row] if mistake == "half" else masked.scores, "n": len(rows), "row": row}
     code = CODES[mistake].format(**lab.texts("code", ("wrong", "always")))
-    st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)
+    lesson.formula(code=code, given=given)
     lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("sum")
-def question(subject: Subject, *place: int) -> lesson.Number:
+def mistakes_question(subject: Subject, *place: int) -> lesson.Number:
     """What does a row add up to that was masked after its softmax?  `place` is a layer and a head."""
-    layer, head = place or telling.usual_head(subject, causal_on(subject))
+    layer, head = place or attention_selector.usual_head(subject, causal_on(subject))
     masked = causal_head(subject, layer, head)
     row = _worst(masked, "after")
     given, left = (float(share(masked.scores, masked.blocked)[row]) for share in (given_away, left_over))
-    query = row_names.numbered(subject, causal_on(subject))[row]
+    query = map_words.numbered(subject, causal_on(subject))[row]
     wrong = {"one": 1, "lost": given, "less": left * left}
     said = lab.asked("sum", subject, layer, head, wrong=wrong, query=query, given=f"{given:.3f}", left=f"{left:.3f}")
     return lesson.Number(answer=left, tolerance=0.01, written="{:.3f}".format, **said)
@@ -106,7 +105,7 @@ def _worst(masked: Masked, mistake: str) -> int:
 def _row_by_row(masked: Masked, keys: list[str], rows: list[str], row: int, mistake: str) -> None:
     """The weights of one query, right and wrong, and what every row's mistake amounts to."""
     scores, blocked, after = masked.scores, masked.blocked, mistake == "after"
-    wrong = (mistakes.masked_after if after else mistakes.zeroed)(scores, blocked)
+    wrong = (masks.masked_after if after else masks.zeroed)(scores, blocked)
     name = lab.text(f"mistake.{mistake}")
     lines = [scores[row], masked.weights[row], wrong[row]]
     sums = ["", *(matrix.number(float(line.sum()), 4) for line in lines[1:])]
@@ -155,8 +154,8 @@ def _outcome(outcome: Outcome, weight: str) -> str:
 
 def _blind(masked: Masked, keys: list[str], row: int) -> None:
     """The query's row blocked as a whole: 0 / 0, what it does to the next layer, and the way out."""
-    weights = mistakes.blind_row(masked.scores, masked.blocked, row)
+    weights = masks.blind_row(masked.scores, masked.blocked, row)
     cells = [["−∞"] * len(keys), [matrix.number(value, 3) for value in weights[row]]]
     st.html(table(lab.text("blocked", query=row), keys, [lab.text("score"), lab.text("exp")], cells))
     st.latex(r"\frac{e^{-\infty}}{\sum_k e^{-\infty}} = \frac{0}{0} = \mathrm{NaN}")
-    lab.say("poisoned", hit=int(mistakes.poisoned(masked.weights, row).sum()), n=len(keys))
+    lab.say("poisoned", hit=int(masks.poisoned(masked.weights, row).sum()), n=len(keys))

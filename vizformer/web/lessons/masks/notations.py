@@ -1,20 +1,18 @@
 """A laboratory of the lesson Masks: one mask in four notations, and two of them mixed up."""
 
-import math
-
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.masks import mistakes
+from vizformer import figures
+from vizformer.analysis import masks
 from vizformer.components import matrix
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets import chart, lesson, map_words
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import show_note
 
 lab = Laboratory("masks", "conventions", wide=True)
 SHOWN = 10  # rows and columns of the tables: True and False of so many fit beside each other
@@ -58,11 +56,11 @@ give softmax(scores + mask), the weights that the page shows.
 def agreement(subject: Subject, layer: int, head: int) -> dict[str, float]:
     """The difference between z by each notation's own call and z computed in float64."""
     attention = record(subject, causal_on(subject), layer)
-    return mistakes.agreement(attention, head, causal_head(subject, layer, head).blocked)
+    return masks.agreement(attention, head, causal_head(subject, layer, head).blocked)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_notations(subject: Subject) -> None:
     attention = causal_on(subject)
     with controls():
         why = place(subject, attention)
@@ -70,43 +68,38 @@ def draw(subject: Subject) -> None:
     view = state.view()
     masked, agreed = causal_head(subject, view.layer, view.head), agreement(subject, view.layer, view.head)
     n, names = len(masked.scores), lab.texts("name", list(NOTATIONS))
-    queries = row_names.queries(subject, attention)[:SHOWN]
+    queries = map_words.queries(subject, attention)[:SHOWN]
     keys = labels.texts(tokens(subject, attention)[1])[:SHOWN]
     shown = masked.blocked[:SHOWN, :SHOWN]
     st.html(matrix.style())
     if mixed:
-        weights = mistakes.mixed_up(masked.scores, masked.blocked)
+        weights = masks.mixed_up(masked.scores, masked.blocked)
         cells = [[matrix.number(value, 2) for value in row] for row in weights[:SHOWN, :SHOWN]]
         st.html(table(lab.text("weights"), keys, queries, cells, shown))
-        st.error(lab.text("reversed", rows=mistakes.nan_rows(weights), n=n))
+        st.error(lab.text("reversed", rows=masks.nan_rows(weights), n=n))
     halves = [column for __ in range(2) for column in st.columns(2)]
-    for half, (name, mask) in zip(halves, mistakes.notations(masked.blocked).items(), strict=True):
-        cells = [[_written(value) for value in row] for row in mask[:SHOWN, :SHOWN].tolist()]
-        with half.container(border=True):
-            st.html(f'<div class="vf-compact">{table(names[name], keys, queries, cells, shown)}</div>')
-            st.code(lesson.pasteable(NOTATIONS[name], {"n": n}), language="python", wrap_lines=True)
+    for half, (name, mask) in zip(halves, masks.notations(masked.blocked).items(), strict=True):
+        part = mask[:SHOWN, :SHOWN]
+        values = np.maximum(part.astype(np.float32), -1.0)
+        picture = figures.matrix_heatmap(values, queries, keys, title=names[name])
+        cells = [[str(value).replace("-inf", "−∞").replace("0.0", "0") for value in row] for row in part.tolist()]
+        with half:
+            chart.show(picture.update_traces(text=cells, texttemplate="%{text}", showscale=False), key=f"masks.{name}")
             lab.note("checked", difference=f"{agreed[name]:.1g}")
     if n > SHOWN:
         lab.note("tables", shown=SHOWN, n=n)
     aside(why)
-    lesson.ask(question(subject))
-    show_note("The same in PyTorch")
+    lesson.ask(notations_question(subject))
     lines = {f"{name}_mask": line for name, line in NOTATIONS.items()}
     calls = _CALLS.format(**lab.texts("code", ("identity", "matrices")), **names, **lines)
-    st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)
-
-
-def _written(value: object) -> str:
-    if isinstance(value, float):
-        return "−∞" if math.isinf(value) else "0"
-    return str(value)
+    lesson.formula(code=calls, given={"scores": masked.scores, "n": n})
 
 
 @lab.asks("notation")
-def question(subject: Subject) -> lesson.Choice:
+def notations_question(subject: Subject) -> lesson.Choice:
     masked = causal_head(subject, 0, 0)
     last = len(masked.scores) - 1
-    weights = mistakes.mixed_up(masked.scores, masked.blocked)[last]
+    weights = masks.mixed_up(masked.scores, masked.blocked)[last]
     seen = "none" if np.isnan(weights).all() else "itself" if np.flatnonzero(weights).tolist() == [last] else "others"
-    query = row_names.numbered(subject, causal_on(subject))[last]
+    query = map_words.numbered(subject, causal_on(subject))[last]
     return lab.choice("notation", ("all", "itself", "others", "none"), seen, subject, query=query, n=last + 1)

@@ -6,20 +6,20 @@ import numpy as np
 import streamlit as st
 
 from vizformer.analysis import Kind, site_name
-from vizformer.analysis.masks.runs import PaddedRun, padded_run
+from vizformer.analysis.masks import PaddedRun, padded_run
 from vizformer.components import mask, matrix
 from vizformer.explain import Masked, latex, masked_attention
 from vizformer.explain.snippets import Given
-from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
+from vizformer.model.masks import KINDS, MaskKind, MaskRecipe
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import Laid, causal_on, laid, notes, place, shown_on, table, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import head_downloads, lesson, model_suggestions, row_names
-from vizformer.web.widgets.downloads import take_away
+from vizformer.web.widgets import head_downloads, lesson, map_words, model_suggestions
+from vizformer.web.widgets.chart import take_away
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.other_sentence import ask_other_sentence
+from vizformer.web.widgets.model_input import ask_other_sentence
 from vizformer.web.words import counts, labels
 
 lab = Laboratory("masks", "kinds", wide=True)
@@ -72,7 +72,7 @@ def laid_batch(subject: Subject, other: str, second: bool, attention: Kind, laye
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_six_masks(subject: Subject) -> None:
     with controls():
         kind = lab.buttons("kind", KINDS, "causal", label_visibility="collapsed")
         attention = shown_on(subject, kind)
@@ -117,11 +117,11 @@ def draw(subject: Subject) -> None:
         given=given(recipe, masked.scores, masked.padding_keys),
     )
     if kind == "causal":
-        lesson.ask(question(subject))
+        lesson.ask(six_masks_question(subject))
 
 
 @lab.asks("count")
-def question(subject: Subject) -> lesson.Choice:
+def six_masks_question(subject: Subject) -> lesson.Choice:
     n = len(tokens(subject, causal_on(subject))[0])
     right = n * (n - 1) // 2
     wrong = {"diagonal": n * (n + 1) // 2, "all": n * n, "row": max(n - 1, 0)}
@@ -132,7 +132,7 @@ def _named(subject: Subject, attention: Kind, found: Laid) -> list[str]:
     """The labels of the rows: with what they choose, where they are those of the typed sentence."""
     own = subject.trace.tokens[labels.stacks(attention)[0]]
     same = found.queries[: len(own)] == own  # (a batch may be longer, or show its other sentence)
-    return row_names.queries(subject, attention) * same + labels.texts(found.queries[len(own) * same :])
+    return map_words.queries(subject, attention) * same + labels.texts(found.queries[len(own) * same :])
 
 
 def _settings(kind: MaskKind, attention: Kind, n: int, window: int | None) -> MaskRecipe:

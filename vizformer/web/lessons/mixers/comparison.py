@@ -29,7 +29,7 @@ mixed = cached(mixers_by_hand.mixed)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_comparison(subject: Subject) -> None:
     """One map at a time, the table of all of them below."""
     with controls():
         mixer = lab.buttons("mixer", MIXERS, "delta")

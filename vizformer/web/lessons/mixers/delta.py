@@ -30,7 +30,7 @@ def two_tokens(subject: Subject) -> tuple[str, str]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_delta_rule(subject: Subject) -> None:
     """Draws the value read with each key after both tokens, and below it the update by the second token."""
     with controls():
         angle = lab.slider("angle", 0, 180, 30, 15)

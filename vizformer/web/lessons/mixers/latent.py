@@ -23,7 +23,7 @@ same = torch.softmax(absorbed / 2**0.5, dim=-1) @ c @ W_UV.T  # no value"""
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_latent_attention(subject: Subject) -> None:
     """The scores of all heads both ways; the first head by hand; what is kept, and what a score costs."""
     picture = st.container()  # above what can be turned
     with controls():

@@ -12,7 +12,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
+from vizformer.web.words.labels import share
 
 lab = Laboratory("mixers", "sink")
 LOWEST = 20  # by how much scores can be lowered
@@ -23,7 +23,7 @@ weights = torch.softmax(column, dim=-1)[:-1]  # the sink has no value"""
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_attention_sink(subject: Subject) -> None:
     """A row of scores through both softmaxes; the scores can be lowered, and the sink's set."""
     attention_selector.choose(subject, cross=False, suggest=True)
     view, query = state.view(), attention_selector.query(subject)

@@ -25,7 +25,7 @@ same = M @ values"""
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_state_space(subject: Subject) -> None:
     """The map; below it how it is made, the state on its way, and what both give."""
     picture = st.container()  # above what can be turned
     with controls():

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.positions.sinusoidal_code import shift_matrix
+from vizformer.analysis.positions import shift_matrix
 from vizformer.components import matrix
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -24,11 +24,11 @@ def rotation(d_model: int, k: int) -> np.ndarray:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_clock(subject: Subject) -> None:
     with controls():
         d = width(lab, subject)
         pair, pos, k = lab.slider("pair", 0, d // 2 - 1, 1), position(lab), lab.slider("k", 0, 32, 3)
-    lesson.ask(question(subject, d, max(k, 1)))
+    lesson.ask(clock_question(subject, d, max(k, 1)))
     rows, shown = code(ROWS, d), _shown_pairs(d, pair)
     pairs = rows.reshape(len(rows), -1, 2)[:, shown]
     chart.show(
@@ -47,7 +47,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("rotation")
-def question(subject: Subject, d: int = WIDTH, steps: int = STEPS) -> lesson.Choice:
+def clock_question(subject: Subject, d: int = WIDTH, steps: int = STEPS) -> lesson.Choice:
     before, on = 3, 40
     positions = {"first": before, "second": before + steps, "third": on, "fourth": on + steps, "times": on - before}
     checked = {"steps": steps, "d": d, "error": f"{facts(d, steps).shift_error:.1e}", "last": ROWS - 1 - steps}

@@ -5,12 +5,11 @@ import streamlit as st
 from jaxtyping import Float
 
 from vizformer import figures
-from vizformer.analysis.positions import sinusoidal_code
+from vizformer.analysis import positions
 from vizformer.components import matrix
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions.sinusoid import FURTHEST, ROWS, facts, say_whose, width
-from vizformer.web.lessons.positions.small_models import MOST
+from vizformer.web.lessons.positions.sinusoid import FURTHEST, MOST, ROWS, facts, say_whose, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
@@ -23,20 +22,20 @@ FURTHER = 100  # positions that both are moved on, to compare
 @cached
 def by_distance(d_model: int) -> tuple[np.ndarray, np.ndarray]:
     """Distances and the dot product of two codes that far apart."""
-    half = sinusoidal_code.product_by_distance(d_model, FURTHEST)
+    half = positions.product_by_distance(d_model, FURTHEST)
     return np.arange(-FURTHEST, FURTHEST + 1), np.concatenate([half[:0:-1], half])
 
 
 @cached
 def products(d_model: int) -> Float[np.ndarray, "n n"]:
     """The dot products of all pairs of the codes of the first positions."""
-    return sinusoidal_code.code_products(MOST + FURTHER, d_model)
+    return positions.code_products(MOST + FURTHER, d_model)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_dot_products(subject: Subject) -> None:
     """Dot products of the code: by pair of positions, by distance, and four promises checked."""
-    lesson.ask(question(subject))
+    lesson.ask(dot_products_question(subject))
     tokens = subject.tokens[:MOST]
     last = max(len(tokens) - 1, 1)
     with controls():
@@ -51,7 +50,6 @@ def draw(subject: Subject) -> None:
             value_title=lab.text("product"),
             hover=lab.text("hover"),
             mark=(i - j, f"{i} − {j} = {matrix.number(i - j, 0)}"),
-            height=300,
         ),
         key="positions.products",
     )
@@ -81,7 +79,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("product")
-def question(subject: Subject) -> lesson.Choice:
+def dot_products_question(subject: Subject) -> lesson.Choice:
     i, j, d = 2, 5, 64
     offered = [(i, j + 1), (2 * i, 2 * j), (i + FURTHER, j + FURTHER), (i + 1, j)]
     measured = _("; ").join(f"PE({a}) · PE({b}) = {products(d)[a, b]:.2f}" for a, b in [(i, j), *offered])

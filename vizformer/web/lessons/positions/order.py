@@ -4,15 +4,15 @@ from typing import Literal
 
 import streamlit as st
 
-from vizformer.analysis.positions import effects
-from vizformer.analysis.positions.effects import Shuffled
+from vizformer.analysis import positions
+from vizformer.analysis.positions import Shuffled
 from vizformer.components import matrix
-from vizformer.options.positions import Positions
+from vizformer.options import Positions
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
-from vizformer.web.lessons.positions.small_models import SCHEMES, small, words_only
+from vizformer.web.lessons.positions.sinusoid import SCHEMES, small, words_only
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
@@ -21,6 +21,7 @@ from vizformer.web.words import labels
 lab = Laboratory("positions", "shuffle")
 EXAMPLES = ("我爱中国", "国中爱我", "dog bites man")
 Order = Literal["reverse", "random"]
+SHOWN = 5  # numbers of a row
 ORDERS: tuple[Order, ...] = ("reverse", "random")
 
 
@@ -29,13 +30,13 @@ def shuffled(subject: Subject, scheme: Positions, causal: bool, order: Order, se
     """The outputs of a small untrained model for the words of the text, and for them in another order."""
     ids = [token.id for token in words_only(subject)]
     model = small(scheme, subject.config.input_vocab_size, causal)
-    return effects.shuffle(model, ids, effects.other_order(len(ids), order, seed))
+    return positions.shuffle(model, ids, positions.other_order(len(ids), order, seed))
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_word_order(subject: Subject) -> None:
     tokens = words_only(subject)
-    lesson.ask(question(subject))
+    lesson.ask(word_order_question(subject))
     with controls():
         scheme = lab.buttons("scheme", SCHEMES, "sinusoidal")
         mask = lab.buttons("mask", ("both", "causal"))
@@ -47,8 +48,8 @@ def draw(subject: Subject) -> None:
         return
     found, texts = shuffled(subject, scheme, mask == "causal", order, seed), labels.texts(tokens)
     mixed = [texts[i] for i in found.order]
-    before = matrix.to_html(found.before[:, :5], rows=texts, caption=lab.text("before"), digits=2, shown=10)
-    after = matrix.to_html(found.after[:, :5], rows=mixed, caption=lab.text("after"), digits=2, shown=10)
+    before = matrix.to_html(found.before[:, :SHOWN], rows=texts, caption=lab.text("before"), digits=2, shown=10)
+    after = matrix.to_html(found.after[:, :SHOWN], rows=mixed, caption=lab.text("after"), digits=2, shown=10)
     st.html(f'{matrix.style()}<div class="vf-row">{before}{after}</div>')
     st.html(matrix.to_html(found.moved, columns=texts, caption=lab.text("moved"), digits=3, shown=12))
     n, same = len(tokens), found.n_unmoved
@@ -57,7 +58,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("shuffle")
-def question(subject: Subject) -> lesson.Choice | None:
+def word_order_question(subject: Subject) -> lesson.Choice | None:
     texts = labels.texts(words_only(subject))
     n = len(texts)
     if n < 2:

@@ -7,19 +7,20 @@ import streamlit as st
 from jaxtyping import Float
 
 from vizformer import figures
-from vizformer.analysis.positions.effects import running_mean
+from vizformer.analysis.positions import running_mean
 from vizformer.assets import asset
-from vizformer.options.positions import Positions
+from vizformer.options import Positions
 from vizformer.training import lengths
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions.small_models import SCHEMES, tiny
+from vizformer.web.lessons.positions.sinusoid import SCHEMES, tiny
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.i18n import _
 
 lab = Laboratory("positions", "longer")
 HELD_OUT = ("book", "chinese")
+WIDTHS = 9, 33  # positions of a running mean: over many windows, over one
 SPANS = ((32, 64), (64, 96), (224, 256))  # positions whose mean losses are in the table
 Losses = dict[Positions, Float[np.ndarray, " length"]]
 
@@ -42,14 +43,14 @@ def own_losses(text: str, rest: str) -> Losses:
 @cached
 def curves(text: str, rest: str | None = None) -> Losses:
     """Losses smoothed for a picture: the reader's with a `rest`, otherwise those of the held-out `text`."""
-    losses, width = (measured()["loss"][text], 9) if rest is None else (own_losses(text, rest), 33)
+    losses, width = (measured()["loss"][text], WIDTHS[0]) if rest is None else (own_losses(text, rest), WIDTHS[1])
     return {scheme: running_mean(np.array(losses[scheme]), width, measured()["trained"]) for scheme in SCHEMES}
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_past_trained_length(subject: Subject) -> None:
     notes = measured()
-    lesson.ask(question(subject))
+    lesson.ask(past_trained_length_question(subject))
     with controls():
         past, text = lab.toggle("past"), lab.buttons("text", HELD_OUT)
     end = None if past else notes["trained"]
@@ -64,7 +65,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("longer")
-def question(subject: Subject) -> lesson.Choice:
+def past_trained_length_question(subject: Subject) -> lesson.Choice:
     trained, titles = measured()["trained"], _titles()
     means = {
         scheme: lengths.mean_from(losses, trained)
@@ -99,14 +100,13 @@ def _chart(found: Losses, end: int | None, title: str, key: str) -> None:
     shown = {titles[scheme]: curve[:end] for scheme, curve in found.items()}
     chart.show(
         figures.line_curves(
-            np.arange(256),
+            np.arange(lengths.LONGEST),
             shown,
             place_title=lab.text("place"),
             value_title=lab.text("loss"),
             hover=lab.text("hover"),
             mark=(measured()["trained"] - 0.5, lab.text("ended")),
             title=title,
-            height=380,
             value_range=(0.0, 1.05 * max(float(curve.max()) for curve in shown.values())),
         ),
         key=key,

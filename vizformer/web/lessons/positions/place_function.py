@@ -6,13 +6,13 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.positions import effects
+from vizformer.analysis import positions
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.options.positions import Positions
+from vizformer.options import Positions
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions.small_models import SCHEMES, choose_pair, small, words_only
+from vizformer.web.lessons.positions.sinusoid import SCHEMES, choose_pair, small, words_only
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
@@ -34,13 +34,13 @@ def moved_scores(subject: Subject, m: int, n: int) -> dict[Positions, np.ndarray
     """The score of the pair (m, n) of the text's words under each scheme, where both are moved on by 0, 1, ... places."""
     query, key, vocab_size = words_only(subject)[m].id, words_only(subject)[n].id, subject.config.input_vocab_size
     return {
-        scheme: effects.moved_scores(small(scheme, vocab_size, True, trained=True), query, key, m - n, FURTHEST)[HEAD]
+        scheme: positions.moved_scores(small(scheme, vocab_size, True, trained=True), query, key, m - n, FURTHEST)[HEAD]
         for scheme in SCHEMES
     }
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_place_function(subject: Subject) -> None:
     numbered = labels.numbered(words_only(subject))
     with controls():
         m, n = choose_pair(lab, numbered)
@@ -48,7 +48,7 @@ def draw(subject: Subject) -> None:
     escaped = {name: html.escape(text[:12]) for name, text in shown.items()}
     st.html(DRAWING.format(said=html.escape(lab.text("picture"), quote=True), m=m, n=n, **escaped))
     scores, names = moved_scores(subject, m, n), lab.texts("scheme", SCHEMES)
-    lesson.ask(question(subject, m, n))
+    lesson.ask(place_function_question(subject, m, n))
     chart.show(
         figures.line_curves(
             np.arange(FURTHEST + 1),
@@ -82,7 +82,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("moved")
-def question(subject: Subject, m: int | None = None, n: int = 0) -> lesson.Choice | None:
+def place_function_question(subject: Subject, m: int | None = None, n: int = 0) -> lesson.Choice | None:
     scores = moved_scores(subject, len(words_only(subject)) - 1 if m is None else m, n)
     change = {scheme: float(np.ptp(scores[scheme])) for scheme in OFFERED}
     changing, names = max(OFFERED, key=change.__getitem__), lab.texts("scheme", OFFERED)

@@ -7,14 +7,13 @@ import streamlit as st
 from jaxtyping import Float, Int
 
 from vizformer import figures
-from vizformer.analysis.positions import effects, sinusoidal_code
+from vizformer.analysis import positions
 from vizformer.components import matrix
-from vizformer.options.positions import Positions
+from vizformer.options import Positions
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions.past_trained_length import measured
-from vizformer.web.lessons.positions.sinusoid import code
-from vizformer.web.lessons.positions.small_models import SCHEMES, choose_pair, small, tiny, words_only
+from vizformer.web.lessons.positions.sinusoid import SCHEMES, choose_pair, code, small, tiny, words_only
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.choices import more
@@ -31,47 +30,47 @@ Ids = tuple[int, ...]
 @cached
 def effect(scheme: Positions, vocab_size: int, ids: Ids) -> Float[np.ndarray, "n_heads n n"]:
     """What the scheme adds to each score of the untrained causal model's first layer."""
-    return effects.score_effect(small(scheme, vocab_size, True, trained=True), ids)
+    return positions.score_effect(small(scheme, vocab_size, True, trained=True), ids)
 
 
 @cached
 def inputs(scheme: Positions, vocab_size: int, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
     """Embeddings of the untrained model, and the rows that the scheme adds to them once they are scaled [n, 64] each."""
-    return effects.input_rows(small(scheme, vocab_size, True, trained=True), ids)
+    return positions.input_rows(small(scheme, vocab_size, True, trained=True), ids)
 
 
 @cached
 def unturned(vocab_size: int, ids: Ids) -> tuple[np.ndarray, np.ndarray]:
     """The queries and the keys of the first layer before they are turned."""
-    return effects.unturned(small("rope", vocab_size, True), ids)
+    return positions.unturned(small("rope", vocab_size, True), ids)
 
 
 @cached
 def biases(scheme: Positions, furthest: int) -> Float[np.ndarray, "n_heads distances"]:
     """What the trained model adds to the score of a key 0..furthest positions back."""
-    return effects.bias_by_distance(tiny(scheme).model, furthest)
+    return positions.bias_by_distance(tiny(scheme).model, furthest)
 
 
 @cached
 def buckets(n: int) -> Int[np.ndarray, "n n"]:
     """T5's bucket of each pair of positions."""
     config = tiny("relative").model.config
-    return effects.bucket_map(n, config.relative_buckets, config.relative_max_distance, both_sides=False)
+    return positions.bucket_map(n, config.relative_buckets, config.relative_max_distance, both_sides=False)
 
 
 @cached
 def learned_rows() -> Float[np.ndarray, "positions d_model"]:
-    return effects.position_tables(tiny("learned").model)[0].numpy()
+    return positions.position_tables(tiny("learned").model)[0].numpy()
 
 
 @cached
 def cosines(learned: bool) -> Float[np.ndarray, "n n"]:
     """Cosines between the trained rows of positions, or between as many rows of the sinusoidal code."""
-    return sinusoidal_code.cosines(learned_rows() if learned else code(*learned_rows().shape))
+    return positions.cosines(learned_rows() if learned else code(*learned_rows().shape))
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_schemes(subject: Subject) -> None:
     tokens, vocab_size = words_only(subject), subject.config.input_vocab_size
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
     with controls():
@@ -88,7 +87,7 @@ def draw(subject: Subject) -> None:
         _picture(scheme)
         st.markdown(place)
         _worked_out(scheme, vocab_size, ids, head, i, j)
-    lesson.ask(question(subject))
+    lesson.ask(schemes_question(subject))
     if scheme == "none":
         return
     st.markdown(lab.text("effect", scheme=lab.text(f"scheme.{scheme}"), head=head))
@@ -109,12 +108,12 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("penalty")
-def question(subject: Subject) -> lesson.CellChoice | None:
+def schemes_question(subject: Subject) -> lesson.CellChoice | None:
     texts = labels.texts(words_only(subject)[:LARGEST])
     last = len(texts) - 1
     if not last:
         return None
-    shares, slope = effects.alibi_penalties(len(texts), HEADS)
+    shares, slope = positions.alibi_penalties(len(texts), HEADS)
     values = {"distance": last, "slope": f"{slope:g}", "most": f"{slope * last:g}"}
     said = lab.asked("penalty", subject.model, subject.text, **values)
     return lesson.CellChoice(grid=lesson.Grid(texts, texts, shares), answer=(last, 0), **said)
@@ -154,7 +153,7 @@ def _worked_out(scheme: Positions, vocab_size: int, ids: Ids, head: int, i: int,
             "stretch = torch.log(distance.clamp(min=1).double() / exact) / math.log(furthest / exact)\n"
             "far = (exact + (stretch * (buckets - exact)).long()).clamp(max=buckets - 1)\n"
             "bucket = torch.where(distance < exact, distance, far)\nbias = table[bucket, head]",
-            given={"table": effects.position_tables(tiny("relative").model)[0]},
+            given={"table": positions.position_tables(tiny("relative").model)[0]},
         )
 
 
@@ -162,7 +161,7 @@ def _rope(vocab_size: int, ids: Ids, head: int, pair: int, at: tuple[int, int], 
     """A pair of the query and of the key as arrows, turned by their positions; both moved on together."""
     (i, j), queries_keys = at, unturned(vocab_size, ids)
     q, k = (rows[head, position] for rows, position in zip(queries_keys, at, strict=True))
-    here, moved = (effects.rotary_pair(q, k, pair, (i + by, j + by)) for by in (0, shift))
+    here, moved = (positions.rotary_pair(q, k, pair, (i + by, j + by)) for by in (0, shift))
     arrows = figures.turned_arrows({"q": moved.query, "k": moved.key})
     chart.show(arrows, key=PICTURE)
     st.markdown(place)
@@ -201,7 +200,6 @@ def _picture(scheme: Positions) -> None:
             value_title=lab.text("added"),
             hover=lab.text("hover"),
             title=lab.text(f"slopes.{scheme}"),
-            height=320,
             mark=None if scheme == "alibi" else (measured()["trained"] - 0.5, lab.text("ended")),
         )
     chart.show(figure, key=PICTURE)

@@ -4,17 +4,15 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.positions import sinusoidal_code
-from vizformer.analysis.positions.sinusoidal_code import wavelength
+from vizformer.analysis import positions
+from vizformer.analysis.positions import wavelength
 from vizformer.components import matrix
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions.sinusoid import ROWS, WIDTHS, code, length, position, say_whose, width
-from vizformer.web.lessons.positions.small_models import MOST
-from vizformer.web.link.codec import whole
+from vizformer.web.lessons.positions.sinusoid import MOST, ROWS, WIDTHS, code, length, position, say_whose, width
+from vizformer.web.link.link_settings import whole
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, controls, wrong_line
 from vizformer.web.words import labels
 
 lab = Laboratory("positions", "waves")
@@ -26,12 +24,12 @@ MOST_PAIRS, MOST_ROWS = 5, 128
 def compute_waves(d_model: int, dims: tuple[int, ...], last: int) -> tuple[np.ndarray, np.ndarray]:
     """Places 0..last and the dimensions' values there [dims, samples], fine enough to look smooth."""
     places = np.linspace(0, last, max(257, min(1025, 4 * last + 1)))
-    return places, sinusoidal_code.waves(d_model, list(dims), places)
+    return places, positions.waves(d_model, list(dims), places)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
-    lesson.ask(question(subject), folded=True)  # first: the curves below give it away
+def draw_waves(subject: Subject) -> None:
+    lesson.ask(waves_question(subject), folded=True)  # first: the curves below give it away
     with controls():
         d = width(lab, subject)
         span = lab.steps("span", SPANS, 64)
@@ -50,7 +48,6 @@ def draw(subject: Subject) -> None:
             value_title=lab.text("value"),
             hover=lab.text("hover"),
             value_range=(-1.1, 1.1),
-            height=330,
             dots=(at, {names[dim]: rows[at, dim] for dim in dims}, labels.numbered(tokens)),
         ),
         key="positions.waves",
@@ -70,7 +67,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("turn")
-def question(subject: Subject) -> lesson.Number:
+def waves_question(subject: Subject) -> lesson.Number:
     fastest = wavelength(WIDTHS[0], 0)  # the same at every width
     wrong = {"half": fastest / 2, "slowest": 10000 * fastest, "degrees": 360, "radian": 1}
     said = lab.asked("turn", wrong=wrong, length=f"{fastest:.2f}")

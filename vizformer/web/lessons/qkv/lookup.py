@@ -5,15 +5,14 @@ import streamlit as st
 
 from vizformer import analysis
 from vizformer.analysis import Kind, kinds
-from vizformer.analysis.heads import soft_lookup
+from vizformer.analysis.scores import soft_lookup
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, aside, controls
+from vizformer.web.widgets import attention_selector, lesson, map_words, proof_badge
+from vizformer.web.widgets.lab import Laboratory, aside, controls, wrong_line
 from vizformer.web.words import labels
 
 lab = Laboratory("qkv", "lookup")
@@ -28,7 +27,7 @@ where = of_trace(analysis.where_question)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_soft_lookup(subject: Subject) -> None:
     st.html(table.style())
     with controls():
         wishes = zip(TASTES, soft_lookup.RECIPE_QUERY.tolist(), strict=True)
@@ -39,16 +38,16 @@ def draw(subject: Subject) -> None:
     why = attention_selector.choose(subject, suggest=True)
     _sentence(subject, temperature)
     aside(why)
-    lesson.ask(question(subject, state.view().kind))
+    lesson.ask(soft_lookup_question(subject, state.view().kind))
     lesson.ask(by_hand(subject), folded=True)
 
 
 @lab.asks("self")
-def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
+def soft_lookup_question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
     kind = kind or kinds(subject.trace)[0]
     if (asked := where(subject, kind)) is None:
         return None
-    queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
+    queries, keys = map_words.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
     place = {"layer": str(asked.layer), "head": str(asked.head), "query": queries[asked.query]}
     next_to = kind != "cross"  # whose keys stand in another text

@@ -4,8 +4,8 @@ import streamlit as st
 
 from vizformer import analysis, figures
 from vizformer.analysis import Kind, kinds
-from vizformer.analysis.heads import score_scaling
-from vizformer.analysis.heads.score_scaling import KEYS, PAIRS, WIDTHS
+from vizformer.analysis.scores import score_scaling
+from vizformer.analysis.scores.score_scaling import KEYS, PAIRS, WIDTHS
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.bounded_cache import cached
@@ -13,9 +13,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.lessons.qkv.lookup import TEMPERATURES
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, chart, lesson, row_names
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, aside, controls
+from vizformer.web.widgets import attention_selector, chart, lesson, map_words
+from vizformer.web.widgets.lab import Laboratory, aside, controls, wrong_line
 from vizformer.web.words import labels
 
 lab = Laboratory("qkv", "scale", wide=True)
@@ -28,7 +27,7 @@ undivided = of_trace(analysis.scale_question)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_scaling(subject: Subject) -> None:
     st.html(table.style())
     seed = lesson.value("qkv.seed", 0, range(1000))
     with controls():
@@ -54,13 +53,13 @@ def draw(subject: Subject) -> None:
         rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
         code=f"q, k = torch.randn(2, {PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
-    lesson.ask(question(subject, state.fit(kind=kinds(subject.trace)).kind))
+    lesson.ask(scaling_question(subject, state.fit(kind=kinds(subject.trace)).kind))
     _real_head(subject)
     lesson.ask(line(subject), folded=True)
 
 
 @lab.asks("scale")
-def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
+def scaling_question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None:
     kind = kind or kinds(subject.trace)[0]
     if subject.config.attention_scale is not None or (asked := undivided(subject, kind)) is None:
         return None
@@ -74,7 +73,7 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
         written=labels.percent,
         layer=asked.layer,
         head=asked.head,
-        query=row_names.numbered(subject, kind)[asked.query],
+        query=map_words.numbered(subject, kind)[asked.query],
         key=labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])[asked.key],
         weight=labels.percent(asked.divided),
         d=f"{asked.divisor**2:.0f}",

@@ -9,7 +9,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import attention_selector, lesson, row_names
+from vizformer.web.widgets import attention_selector, lesson, map_words
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.number_editor import head_editor, what_changed
@@ -31,17 +31,17 @@ def unnamed(view: View) -> str:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_step_by_step(subject: Subject) -> None:
     """The steps, so near to the top that a step further is seen, and below them what sets numbers by hand."""
     why = attention_selector.choose(subject, suggest=True)
     _steps(subject)
     aside(why)
     _editing(subject)
-    lesson.ask(question(subject, state.view().kind))
+    lesson.ask(step_by_step_question(subject, state.view().kind))
 
 
 @lab.asks("ratio")
-def question(subject: Subject, kind: Kind | None = None) -> lesson.Number | None:
+def step_by_step_question(subject: Subject, kind: Kind | None = None) -> lesson.Number | None:
     kind = kind or kinds(subject.trace)[0]
     if (asked := ratio(subject, kind)) is None:  # no query has two keys to choose from
         return None
@@ -57,7 +57,7 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Number | None
         wrong=wrong,
         layer=asked.layer,
         head=asked.head,
-        query=row_names.numbered(subject, kind)[asked.query],
+        query=map_words.numbered(subject, kind)[asked.query],
         first=keys[asked.first],
         second=keys[asked.second],
         high=high,

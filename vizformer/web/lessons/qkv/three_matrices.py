@@ -12,7 +12,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
+from vizformer.web.widgets import attention_selector, chart, lesson, map_words, proof_badge
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
@@ -41,7 +41,7 @@ def asked_cell(subject: Subject, kind: Kind) -> CellQuestion | None:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_three_matrices(subject: Subject) -> None:
     st.html(table.style())
     with controls():
         way = lab.buttons("matrices", ("identity", "shared"))
@@ -53,7 +53,7 @@ def draw(subject: Subject) -> None:
         with column:
             _picture(subject, one, getattr(scores, one), of_head[one])
     aside(why)
-    lesson.ask(question(subject, view.kind))
+    lesson.ask(three_matrices_question(subject, view.kind))
     (i, j), record = of_head["learned"].pair, subject.trace[site]
     d_head, divides = record.q.shape[2], abs(record.scale - record.q.shape[2] ** -0.5) <= 1e-9
     scaled = f"/ math.sqrt({d_head})" if divides else f"* {record.scale!r}  # {d_head} ** -0.5 where scores are divided"
@@ -79,7 +79,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("side")
-def question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | None:
+def three_matrices_question(subject: Subject, kind: Kind | None = None) -> lesson.CellChoice | None:
     kind = kind or kinds(subject.trace)[0]
     if (asked := asked_cell(subject, kind)) is None:  # a single token
         return None
@@ -99,7 +99,7 @@ def _picture(subject: Subject, way: str, scores: ndarray, found: Asymmetry) -> N
     """The scores of one way, and the pair of tokens for which they differ most."""
     kind = state.view().kind
     tokens = labels.texts(subject.trace.tokens[labels.stacks(kind)[0]])
-    rows, title = row_names.queries(subject, kind), lab.text(f"matrices.{way}")
+    rows, title = map_words.queries(subject, kind), lab.text(f"matrices.{way}")
     picture = figures.attention_heatmap(scores, rows, tokens, kind="scores", title=title)
     if len(tokens) > PRINTED_UP_TO:
         picture.update_traces(texttemplate=None)

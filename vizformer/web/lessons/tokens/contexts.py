@@ -1,5 +1,6 @@
 """A laboratory of the lesson Tokens and embeddings: a static vector, and contextual ones in two sentences."""
 
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -7,11 +8,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
-from vizformer.analysis.heads.minimal_pairs import minimal_pair
+from vizformer.analysis.heads.pronouns import minimal_pair
 from vizformer.analysis.vectors import contextual
-from vizformer.analysis.vectors.contextual import Contexts
-from vizformer.analysis.vectors.senses import SenseGap, sense_gap
-from vizformer.analysis.vectors.word_vectors import WordVectors, plain_words, read_word_vectors
+from vizformer.analysis.vectors.contextual import Contexts, SenseGap, sense_gap
+from vizformer.analysis.vectors.embeddings import WordVectors, plain_words, read_word_vectors
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
@@ -22,13 +22,71 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject, generated
 from vizformer.web.frame import presses
-from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, beside, occasions
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, model_suggestions, watched_work
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.widgets.other_sentence import ask_other_sentence
+from vizformer.web.widgets.model_input import ask_other_sentence
 from vizformer.web.words import labels
+from vizformer.word_tables import data_of
+
+# Sentences of the lesson Tokens and embeddings that use one token in two senses, or share tokens with the reader's.
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Sentences that use one token in two senses: the first and the second differ, the third is as the first."""
+
+    token: str
+    first: str
+    second: str
+    third: str
+
+
+_DATA = data_of(__file__)
+OCCASIONS = tuple(Occasion(**one) for one in _DATA["occasions"])
+FRAMES = {token: tuple(sentences) for token, sentences in _DATA["frames"].items()}  # the same in two senses
+OTHERS: tuple[str, ...] = tuple(_DATA["others"])  # for a sentence of the reader's: the one that shares most with it
+
+
+@cached
+def occasions(model: ModelRef) -> tuple[Occasion, ...]:
+    """The examples that the model can read: not where it takes few tokens, or came without a tokenizer."""
+    return tuple(o for o in OCCASIONS if all(model_cache.reads(model, text) for text in (o.first, o.second, o.third)))
+
+
+def beside(subject: Subject) -> tuple[str, str]:
+    """A second and a third sentence to hold against the first: of the examples, or the one that shares most with it."""
+    for occasion in occasions(subject.model):
+        if occasion.first == subject.text.strip():
+            return occasion.second, occasion.third
+    return _fitting(subject.model, subject.text), ""
+
+
+@cached
+def _fitting(model: ModelRef, text: str) -> str:
+    """The sentence that shares most words with the text; where none can be read, the text's own words turned round.
+
+    Words with which both begin do not count: what a decoder makes of them is the same in both.
+    """
+    tokenizer = model_cache.checkpoint(model).tokenizer_of("encoder")
+    others = [other for other in OTHERS if other != text.strip() and model_cache.reads(model, other)]
+    if not others:
+        turned = " ".join(reversed(text.split()))
+        return turned if turned != text.strip() and model_cache.reads(model, turned) else ""
+
+    def words(sentence: str) -> list[int]:
+        return [token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()]
+
+    own = words(text)
+
+    def shared(other: str) -> int:
+        theirs = words(other)
+        begun = next((i for i, (one, two) in enumerate(zip(own, theirs, strict=False)) if one != two), len(theirs))
+        return len(set(own[begun:]) & set(theirs[begun:]))
+
+    return max(others, key=shared)
+
 
 lab = Laboratory("tokens", "context")
 FRAMED, LENGTH = 2 * sum(map(len, FRAMES.values())), 16  # sentences of all frames, and tokens of one, about
@@ -89,7 +147,7 @@ def translated(model: ModelRef, text: str) -> str:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_token_contexts(subject: Subject) -> None:
     _examples(subject)
     defaults = beside(subject)
     second = ask_other_sentence(lab.text("second"), "second", defaults[0], subject.text)
@@ -107,7 +165,7 @@ def draw(subject: Subject) -> None:
         key=f"tokens.both.{subject.model}.{subject.text}.{second}",
     )
     found = compared(subject.model, subject.text, second, i, places[i])
-    lesson.ask(question(subject, second, i), folded=True)  # first: the curves below give it away
+    lesson.ask(token_contexts_question(subject, second, i), folded=True)  # first: the curves below give it away
     curves = [Curve(lab.text("curve.second"), found.curve)]
     if i in again:
         control = compared(subject.model, subject.text, third, i, again[i])
@@ -155,7 +213,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("context")
-def question(subject: Subject, second: str = "", at: int | None = None) -> lesson.Choice | None:
+def token_contexts_question(subject: Subject, second: str = "", at: int | None = None) -> lesson.Choice | None:
     second = second or beside(subject)[0]
     places = dict(shared(subject.model, subject.text, second))
     if not places:

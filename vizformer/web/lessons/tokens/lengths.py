@@ -16,8 +16,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, wrong_line
 from vizformer.web.words import labels
 
 lab = Laboratory("tokens", "norms")
@@ -39,11 +38,11 @@ def written(model: ModelRef, text: str, scaled: bool) -> str:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_vector_lengths(subject: Subject) -> None:
     model, config, tokens = subject.model, subject.config, subject.tokens
     ids = tuple(token.id for token in tokens)
     found = norms(model, ids)
-    lesson.ask(question(subject), folded=found.positions is None)
+    lesson.ask(vector_lengths_question(subject), folded=found.positions is None)
     scaled = lab.toggle("scale", found.scaled, factor=r"$\sqrt{d_\text{model}}$")
     chart.show(
         figures.norm_bars(labels.texts(tokens), found.entering(scaled), found.positions, title=lab.text("picture")),
@@ -67,7 +66,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("lengths")
-def question(subject: Subject) -> lesson.Choice | None:
+def vector_lengths_question(subject: Subject) -> lesson.Choice | None:
     """How much of the sum would be positions with the factor the other way round, or else: which row is longest?"""
     tokens, found = subject.tokens, norms(subject.model, tuple(token.id for token in subject.tokens))
     about = (subject.model, subject.text)

@@ -8,8 +8,8 @@ import streamlit as st
 
 from vizformer.components import listing
 from vizformer.explain.snippets import Given
-from vizformer.text import merging
-from vizformer.text.merging import Applied, Learned, Pair, Word
+from vizformer.text import schemes
+from vizformer.text.schemes import Applied, Learned, Pair, Word
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
@@ -33,15 +33,15 @@ Counted = Sequence[tuple[Word, int]]  # words, and how often each occurs
 @cached
 def applied(text: str) -> tuple[tuple[Word, ...], tuple[Applied, ...]]:
     """The words of the text as characters, and the merges of the bundled table one by one."""
-    words = merging.words_of(text)
-    return words, merging.apply(words, *merging.bundled_table())
+    words = schemes.words_of(text)
+    return words, schemes.apply(words, *schemes.bundled_table())
 
 
 @cached
 def learned(text: str) -> tuple[Counted, tuple[Learned, ...]]:
     """Words with how often they occur, and what BPE learns from them; an empty text stands for the paper's words."""
-    words = Counter(merging.words_of(text)) if text else merging.PAPER
-    return tuple(words.items()), merging.learn(words, MERGES)
+    words = Counter(schemes.words_of(text)) if text else schemes.PAPER
+    return tuple(words.items()), schemes.learn(words, MERGES)
 
 
 @cached
@@ -50,11 +50,11 @@ def next_counts(text: str, step: int) -> tuple[tuple[Pair, int], ...]:
     words, steps = learned(text)
     if step < len(steps):
         return steps[step].counts
-    return tuple(merging.pair_counts(steps[-1].words if steps else words).most_common())
+    return tuple(schemes.pair_counts(steps[-1].words if steps else words).most_common())
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_merges(subject: Subject) -> None:
     st.html(listing.style())
     with controls():
         mode = lab.buttons("merge", MODES)
@@ -62,7 +62,7 @@ def draw(subject: Subject) -> None:
         steps: Sequence[Applied | Learned] = (applied if mode == "apply" else learned)(text)[1]
         # Where a link names more merges than there are, none is done.
         step = lab.slider("step", 0, len(steps), 0) if steps else 0
-    lesson.ask(question(subject, mode), folded=True)  # first: the table below gives it away
+    lesson.ask(merges_question(subject, mode), folded=True)  # first: the table below gives it away
     if mode == "apply":
         _cut(text, step)
     else:
@@ -70,7 +70,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("merge")
-def question(subject: Subject, mode: str = "apply") -> lesson.Choice | None:
+def merges_question(subject: Subject, mode: str = "apply") -> lesson.Choice | None:
     text = subject.text if mode != "paper" else ""
     if not (steps := applied(text)[1] if mode == "apply" else learned(text)[1]):
         return None

@@ -44,7 +44,7 @@ def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> t
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_neighbours(subject: Subject) -> None:
     with controls():
         chosen = subject.tokens[choose_token(lab, subject)]
         centred = lab.toggle("centred")
@@ -76,7 +76,7 @@ def draw(subject: Subject) -> None:
     )
     percent = labels.percent(sum(plane.shares))
     lab.note("searched", count=subject.config.input_vocab_size, percent=percent, shown=len(shown))
-    lesson.ask(question(subject, centred))
+    lesson.ask(neighbours_question(subject, centred))
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
@@ -86,7 +86,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("nearest")
-def question(subject: Subject, centred: bool = False) -> lesson.Choice | None:
+def neighbours_question(subject: Subject, centred: bool = False) -> lesson.Choice | None:
     first, *others = rarest(subject.tokens)
     chosen = next((token for token in others if token.id != first.id), first)
     nearest = nearest_to(subject.model, chosen.id, centred)

@@ -23,11 +23,11 @@ entries = of_model(embeddings.entries)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_table_row(subject: Subject) -> None:
     at = choose_token(lab, subject)
     token, config = subject.tokens[at], subject.config
     found = looked_up(subject.model, token.id)
-    lesson.ask(question(subject))
+    lesson.ask(table_row_question(subject))
     rows, columns = lookup.around(token.id, config.input_vocab_size), lookup.head(config.d_model)
     shown_rows, shown_columns = (tuple(i for i in places if i is not None) for places in (rows, columns))
     read = names(subject.model, shown_rows)
@@ -78,7 +78,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("products")
-def question(subject: Subject) -> lesson.Number:
+def table_row_question(subject: Subject) -> lesson.Number:
     sizes = {"vocab_size": subject.config.input_vocab_size, "d_model": subject.config.d_model}
     products = looked_up(subject.model, subject.tokens[0].id).products
     wrong = {"copy": sizes["d_model"], "ones": sizes["vocab_size"], "none": 0}

@@ -23,7 +23,7 @@ def ways_to_cut(subject: Subject) -> dict[str, tuple[tuple[Piece, ...], int]]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_tokenizers(subject: Subject) -> None:
     ways, d_model = ways_to_cut(subject), subject.config.d_model
     own = "ids" if isinstance(subject.checkpoint.tokenizer_of("encoder"), IdTokenizer) else "own"
     names = [*lab.texts("scheme", SCHEMES).values(), lab.text(own, model=subject.title)]
@@ -33,7 +33,7 @@ def draw(subject: Subject) -> None:
         cuts.Row(name, _counted(found), [_drawn(piece) for piece in found])
         for name, (found, __) in zip(names, ways.values(), strict=True)
     ]
-    lesson.ask(question(subject), folded=True)  # first: the table below gives it away
+    lesson.ask(tokenizers_question(subject), folded=True)  # first: the table below gives it away
     st.html(cuts.style() + listing.style())
     st.html(cuts.to_html(rows, width=shown, label=lab.text("picture")))
     lab.note("hatched")
@@ -53,7 +53,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("pieces")
-def question(subject: Subject) -> lesson.Choice | None:
+def tokenizers_question(subject: Subject) -> lesson.Choice | None:
     n_bytes, n = (len(ways_to_cut(subject)[scheme][0]) for scheme in ("byte", "character"))
     if not n:
         return None

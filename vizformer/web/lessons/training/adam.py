@@ -1,18 +1,21 @@
 """A laboratory of the lesson Training: Adam with one weight, and every number that is remembered in between."""
 
+import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
-from vizformer.explain import adam_numbers
-from vizformer.explain.adam_numbers import BETA_1, BETA_2, AdamStep
+from vizformer.explain import loss_parts
+from vizformer.explain.loss_parts import BETA_1, BETA_2, AdamStep
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.widgets import lesson, proof_badge
+from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 
 lab = Laboratory("training", "adam")
 START = 0.5  # the weight
+FIRST, RATE = 50.0, 0.001  # the gradient and the learning rate that are asked about
 GRADIENTS = {
     "same": (0.2,) * 6,
     "small": (0.0002,) * 6,
@@ -32,11 +35,11 @@ for g in {gradients}:
 @cached
 def updates(gradients: tuple[float, ...], rate: float, corrected: bool) -> tuple[AdamStep, ...]:
     """Every number of the updates with these gradients."""
-    return adam_numbers.adam(START, gradients, [rate] * len(gradients), corrected=corrected)
+    return loss_parts.adam(START, gradients, [rate] * len(gradients), corrected=corrected)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_adam(subject: Subject) -> None:
     with controls():
         gradients = GRADIENTS[lab.buttons("gradients", tuple(GRADIENTS))]
         rate = lab.steps("lr", RATES, 0.01)
@@ -53,10 +56,24 @@ def draw(subject: Subject) -> None:
     ]
     hats = ("m̂", "v̂") if corrected else ("m", "v")
     columns = (lab.text("step"), "g", "m", "v", *hats, lab.text("change"), lab.text("weight"))
-    st.html(table.style() + table.to_html(columns, rows, caption=lab.text("start")))
+    plain = START - rate * np.cumsum(gradients)
+    ways = {"Adam": np.array([one.weight for one in steps]), lab.text("plain"): plain}
+    chart.show(
+        figures.line_curves(
+            np.arange(1, len(steps) + 1),
+            ways,
+            place_title=lab.text("step"),
+            value_title=lab.text("weight"),
+            mark=(t, f"t = {t}"),
+            digits=4,
+            title=lab.text("start"),
+        ).update_traces(mode="lines+markers"),
+        key="training.adam",
+    )
+    st.html(table.style() + table.to_html(columns, rows))
     lesson.ask(first(subject))
     if corrected:
-        proof = adam_numbers.adam_proof(START, gradients, [rate] * len(gradients))
+        proof = loss_parts.adam_proof(START, gradients, [rate] * len(gradients))
         proof_badge.show(proof, lab.text("checked", difference=f"{proof.difference:.1g}"))
     else:
         lab.note("uncorrected")
@@ -72,8 +89,8 @@ def draw(subject: Subject) -> None:
 
 @lab.asks("first")
 def first(subject: Subject) -> lesson.Number:
-    change = -updates((50.0,), 0.001, True)[0].change
-    wrong = {"gradient": 0.001 * 50, "early": -updates((50.0,), 0.001, False)[0].change, "square": 0.001 / 50}
+    change = -updates((FIRST,), RATE, True)[0].change
+    wrong = {"gradient": RATE * FIRST, "early": -updates((FIRST,), RATE, False)[0].change, "square": RATE / FIRST}
     return lesson.Number(answer=change, tolerance=0.0001, written="{:.4f}".format, **lab.asked("first", wrong=wrong))
 
 

@@ -1,6 +1,12 @@
 """A laboratory of the lesson Training: a classifier on top of an encoder, trained while one waits, frozen and fine-tuned."""
 
 import json
+import shutil
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -9,11 +15,27 @@ from vizformer import figures
 from vizformer.analysis.side_by_side.heads import HeadPair, head_divergences, head_pair
 from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
 from vizformer.assets import asset
+from vizformer.checkpoints import Checkpoint, load
 from vizformer.components import table
 from vizformer.components.table import Row, numbers
 from vizformer.explain import latex
-from vizformer.training.classifier import BODIES, EPOCHS, LONGEST, MODEL, TOPICS, Epoch, interval, sentences
-from vizformer.web.catalogue import classifier_run, model_cache
+from vizformer.jobs.queue import Job, JobQueue
+from vizformer.training.classifier import (
+    BODIES,
+    EPOCHS,
+    LONGEST,
+    MODEL,
+    SECONDS,
+    TOPICS,
+    TUNED,
+    Body,
+    Epoch,
+    interval,
+    probabilities,
+    read,
+    sentences,
+)
+from vizformer.web.catalogue import model_cache, session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
@@ -23,6 +45,81 @@ from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import language as reader_language
+
+# The classifiers that readers have trained on this server: one for each language, kept once it is trained.
+
+# Work that is done once for all readers of a worker, by one process at a time; what comes of it is kept.
+GRACE = 30.0  # seconds that a process may take beyond its time
+SETTINGS = "settings.json"
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class RunState(Generic[Found]):
+    """The state of a job: what it has `found` so far, or what the last job found, and how that one ended."""
+
+    found: tuple[Found, ...]
+    running: bool
+    ending: str  # "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none
+
+
+class SharedRun(JobQueue[None], Generic[Found]):
+    """Starts, looks at and stops the processes, whose job is told by settings.json in their folder."""
+
+    @abstractmethod
+    def read(self, folder: Path) -> tuple[list[Found], str]:
+        """What a process has come to so far, and how it ended ("" while it goes on)."""
+
+    def begin(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Starts the job, unless it is under way, or has ended well and is kept (`good`)."""
+
+        def write(folder: Path) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            (folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
+
+        self.add(name, write, "")
+
+    def look(self, name: str) -> RunState[Found]:
+        """The state of the job.  A reader who stops asking counts as gone; without readers it ends after a minute."""
+        if (now := self.standing(name, "")) is None:
+            return RunState((), False, "")
+        return RunState(tuple(self.read(self.root / name)[0]), now.phase != "over", now.ending)
+
+    def ending(self, job: Job[None], status: int, cut_off: bool) -> str:
+        return self.read(job.folder)[1] or ("stopped" if job.told_to_stop else "failed")
+
+
+class ClassifierRun(SharedRun[Epoch]):
+    """The training of the classifier: one job for each language."""
+
+    module = "vizformer.training.classifier"
+    good = ("done",)
+    longest = SECONDS + GRACE
+
+    def start(self, language: str) -> None:
+        """Begins to train, unless it is trained already: the same sentences give the same weights."""
+        self.begin(language, {"language": language})
+
+    def read(self, folder: Path) -> tuple[list[Epoch], str]:
+        return read(folder)
+
+
+classifier_run = session_folders.OfTheServer(lambda: ClassifierRun(session_folders.new_folder()), ClassifierRun.close)
+"""The classifier training of this server."""
+
+
+@cached
+def tuned(language: str) -> Checkpoint:
+    """The encoder after its training."""
+    return load(classifier_run().root / language / TUNED)
+
+
+@cached
+def answers(language: str, text: str) -> dict[Body, list[float]]:
+    """The probability of each topic, for each way of training."""
+    return probabilities(classifier_run().root / language, text)
+
 
 lab = Laboratory("training", "classifier")
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
@@ -48,22 +145,22 @@ def recorded(language: str) -> tuple[Epoch, ...]:
 @cached
 def before_and_after(language: str, text: str) -> tuple[TwoRuns, np.ndarray]:
     """The encoder's run as it was bundled and after it was tuned, and how far each head has moved, in bits."""
-    first, second = model_cache.checkpoint(ENCODER), classifier_run.tuned(language)
+    first, second = model_cache.checkpoint(ENCODER), tuned(language)
     ids = [token.id for token in first.encode(text)[:LONGEST]]
     runs = two_runs(first, first.trace(ids=ids), second, second.trace(ids=ids))
     return runs, head_divergences(runs, "encoder")
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_classifier(subject: Subject) -> None:
     """The button, the curves and the accuracies; after a training here also the reader's sentence."""
     st.html(table.style())
     with controls():
         language = lab.buttons("language", LANGUAGES, reader_language() if reader_language() in LANGUAGES else "en")
         curve = lab.buttons("curve", ("right", "loss", "held_out"))
-    now = classifier_run.classifier_run().look(language)
+    now = classifier_run().look(language)
     st.fragment(guarded()(_watch), run_every=POLL if now.running else None)(language, curve, was_running=now.running)
-    lesson.ask(question(subject), folded=True)
+    lesson.ask(classifier_question(subject), folded=True)
     if now.ending == "done":
         _sentence(subject.text, language)
     last, n = _last(recorded(language))["tuned"], len(sentences(language, held_out=True))
@@ -83,7 +180,7 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("interval")
-def question(subject: Subject) -> lesson.Choice:
+def classifier_question(subject: Subject) -> lesson.Choice:
     last, n = _last(recorded("en")), len(sentences("en", held_out=True))
     (low, __), (__, high) = interval(last["frozen"].right, n), interval(last["words"].right, n)
     said = {"n": n, "words": last["words"].right, "frozen": last["frozen"].right}
@@ -98,7 +195,7 @@ def _last(found: tuple[Epoch, ...]) -> dict[str, Epoch]:
 
 def _watch(language: str, curve: str, was_running: bool) -> None:
     """Draws the progress of the training, again every second while it runs."""
-    run = classifier_run.classifier_run()
+    run = classifier_run()
     now = run.look(language)
     if now.running != was_running:
         st.rerun()  # the whole page: it asks again, or no more
@@ -133,13 +230,12 @@ def _results(language: str, curve: str, found: tuple[Epoch, ...]) -> None:
         value_title=lab.text(f"value.{curve}"),
         hover=lab.text("hover"),
         value_range=(0.0, 100.0) if curve == "right" else None,
-        height=320,
         title=lab.text(f"curve.{curve}"),
     )
     chart.show(figure.update_traces(mode="lines+markers"), key="training.classifier")
     config = model_cache.options(ENCODER)
     sizes = {"words": config.vocab_size, "frozen": config.d_model, "tuned": config.d_model}
-    body = sum(one.numel() for one in model_cache.checkpoint(ENCODER).model.parameters())
+    body = model_cache.n_parameters(ENCODER)
     rows = []
     for name, one in _last(found).items():
         trained = len(TOPICS) * (sizes[name] + 1) + (body if name == "tuned" else 0)
@@ -155,9 +251,7 @@ def _results(language: str, curve: str, found: tuple[Epoch, ...]) -> None:
 def _sentence(text: str, language: str) -> None:
     """The reader's sentence: its topic by each way, and one head before and after."""
     topics, names = lab.texts("topic", TOPICS), lab.texts("way", BODIES)
-    rows = [
-        Row(names[body], *numbers(".0%", *values)) for body, values in classifier_run.answers(language, text).items()
-    ]
+    rows = [Row(names[body], *numbers(".0%", *values)) for body, values in answers(language, text).items()]
     st.html(table.to_html((lab.text("columns.way"), *topics.values()), rows, caption=lab.text("sentence", text=text)))
     runs, moved = before_and_after(language, text)
     most = int(np.nanargmax(moved)) if np.isfinite(moved).any() else 0

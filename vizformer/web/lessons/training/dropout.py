@@ -6,17 +6,23 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.training import dropout
+from vizformer.analysis.training import gradient
 from vizformer.components import table
 from vizformer.components.table import Row, numbers
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training.measurements import notes, paper_table
-from vizformer.web.lessons.training.predictions import affordable, hidden_now, losses, prediction, predicts
+from vizformer.web.lessons.training.predictions import (
+    affordable,
+    hidden_now,
+    losses,
+    notes,
+    paper_table,
+    prediction,
+    predicts,
+)
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.copied_error import wrong_line
-from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.plain_text import Markup
+from vizformer.web.widgets.lab import Laboratory, controls, wrong_line
+from vizformer.web.words.i18n import Markup
 
 lab = Laboratory("training", "dropout")
 RATES = (0.0, 0.1, 0.3)
@@ -36,11 +42,11 @@ def training_losses(subject: Subject, hidden: int | None, p: float, seed: int) -
     asked = losses(subject, hidden).asked
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
     model, trace = subject.checkpoint.model, prediction(subject, hidden)
-    return dropout.training_losses(model, trace, rows, right, p, seed, PASSES)
+    return gradient.training_losses(model, trace, rows, right, p, seed, PASSES)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_dropout(subject: Subject) -> None:
     measured, names = notes("overfitting"), lab.texts("curve", ("read", "held_out"))
     with controls():
         p = lab.steps("p", RATES, 0.0)
@@ -54,7 +60,6 @@ def draw(subject: Subject) -> None:
             value_title=lab.text("curve.loss"),
             hover=lab.text("hover"),
             value_range=(0.0, max(max(one["held_out"]) for one in measured["runs"])),
-            height=360,
             title=lab.text("curves", letters=letters, p=p),
         ),
         key="training.overfitting",

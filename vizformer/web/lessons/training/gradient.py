@@ -1,21 +1,18 @@
 """A laboratory of the lesson Training: the gradient of one step on the reader's own sentence, matrix by matrix."""
 
-import math
-
 import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis.training import gradient
 from vizformer.analysis.training.gradient import StepGradient
-from vizformer.components import table
-from vizformer.components.table import Row, numbers
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import predictions
 from vizformer.web.lessons.training.predictions import affordable, hidden_now
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory
 
@@ -42,7 +39,7 @@ def matrix_lengths(model: ModelRef) -> np.ndarray:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_gradient(subject: Subject) -> None:
     if not predictions.say_unless_predicts(lab, subject):
         return
     if not affordable(subject):
@@ -50,9 +47,9 @@ def draw(subject: Subject) -> None:
         return
     found = step_gradient(subject, hidden_now(subject))
     lesson.ask(largest(subject), rows(subject), folded=True)
-    st.html(table.style())
-    _table(found, found.norms, ".3f", "length")
-    _table(found, found.norms / matrix_lengths(subject.model), ".4f", "relative")
+    for name, lengths in (("length", found.norms), ("relative", found.norms / matrix_lengths(subject.model))):
+        picture = figures.matrix_heatmap(lengths, found.layers, found.kinds, title=lab.text(name))
+        chart.show(picture, key=f"training.gradient.{name}")
     parts = {
         name: f"{length:.4f}" for name, length in (("loss", found.loss), ("total", found.total), ("table", found.table))
     }
@@ -98,11 +95,3 @@ def _tex(kind: str) -> str:
     """W_Q, W_O' and so on as LaTeX."""
     name, __, low = kind.partition("_")
     return rf"{name}_{{{low.rstrip(chr(39))}}}" + "'" * low.endswith("'")
-
-
-def _table(found: StepGradient, lengths: np.ndarray, spec: str, caption: str) -> None:
-    shown = [
-        Row(layer, *("" if math.isnan(value) else numbers(spec, value)[0] for value in line))
-        for layer, line in zip(found.layers, lengths.tolist(), strict=True)
-    ]
-    st.html(table.to_html(("", *found.kinds), shown, caption=lab.text(caption)))

@@ -13,11 +13,11 @@ from vizformer.components.table import Number, Row, numbers
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training.measurements import notes
+from vizformer.web.lessons.training.predictions import notes
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.plain_text import Markup
+from vizformer.web.words.i18n import Markup
 
 lab = Laboratory("training", "without")
 LEFT_OUT = ("nothing", "warm-up", "scaling", "residual")
@@ -30,7 +30,7 @@ def curves() -> dict[str, LeftOutCurves]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_left_out_parts(subject: Subject) -> None:
     measured, found, names = notes("left_out"), curves(), lab.texts("name", LEFT_OUT)
     recipe, guessing = measured["recipe"], measured["guessing"]
     seeds, d, warmup, factor = (recipe[name] for name in ("seeds", "d_model", "warmup", "factor"))
@@ -45,7 +45,6 @@ def draw(subject: Subject) -> None:
             value_title=lab.text("loss"),
             hover=lab.text("hover"),
             value_range=(0.0, 1.4 * guessing),
-            height=360,
             title=lab.text("reverse", seed=seeds[row]),
         ),
         key="training.left_out",

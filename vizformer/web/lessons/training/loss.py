@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
@@ -11,24 +13,41 @@ from vizformer.explain.loss_parts import Losses, LossNumbers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import predictions
 from vizformer.web.lessons.training.predictions import loss_numbers, losses, predicts, say_unless_predicts
-from vizformer.web.widgets import lesson, proof_badge
+from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
+from vizformer.web.words.labels import share
 
 lab = Laboratory("training", "loss")
 SHOWN = 40  # rows of the text
+SHARES = np.linspace(0.001, 1, 400)  # of the curve
 PADDING = 20  # positions, at most
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_loss(subject: Subject) -> None:
     st.html(table.style())
     if not say_unless_predicts(lab, subject):
         return
     with controls():
         place = predictions.choose(lab, subject)
     found, numbers = losses(subject, place.hidden), loss_numbers(subject, place, 0.0)
+    probability = float(numbers.probabilities[numbers.right])
+    chart.show(
+        figures.line_curves(
+            SHARES,
+            {"−ln p": -np.log(SHARES)},
+            place_title=lab.text("probability"),
+            value_title=lab.text("columns.loss"),
+            mark=(
+                probability,
+                f"{numbers.tokens[numbers.right].text}: p = {probability:.3g}, −ln p = {numbers.loss:.3f}",
+            ),
+            value_range=(-0.6, 7.0),
+            title="L = −ln p",
+        ),
+        key="training.loss",
+    )
     _one_row(numbers)
     proof_badge.show(numbers.proof, lab.text("checked", difference=f"{numbers.proof.difference:.1g}"))
     _formula(numbers)

@@ -1,14 +1,21 @@
 """The predictions of the reader's text that have a loss: rows of a decoder, or tokens that are hidden from an encoder."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
 from vizformer.analysis import hide
 from vizformer.analysis.training.gradient import MOST_TOKENS
+from vizformer.assets import asset
+from vizformer.components import table
+from vizformer.components.table import Row, numbers
 from vizformer.explain import loss_parts
 from vizformer.explain.loss_parts import Losses, LossNumbers
 from vizformer.model import Trace
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
@@ -60,8 +67,8 @@ def loss_numbers(subject: Subject, place: Place, eps: float) -> LossNumbers:
 
 def affordable(subject: Subject) -> bool:
     """Whether the model and the text are small enough for a backward pass."""
-    parameters = sum(parameter.numel() for parameter in subject.checkpoint.model.parameters())
-    return parameters <= AFFORDABLE and sum(map(len, subject.trace.tokens.values())) <= MOST_TOKENS
+    n_tokens = sum(map(len, subject.trace.tokens.values()))
+    return model_cache.n_parameters(subject.model) <= AFFORDABLE and n_tokens <= MOST_TOKENS
 
 
 def _can_be_asked(model: ModelRef) -> bool:
@@ -110,3 +117,19 @@ def hidden_now(subject: Subject) -> int | None:
         return None
     ordinary = _ordinary(subject)
     return int(lesson.value("training.hidden", ordinary[len(ordinary) // 2], ordinary))
+
+
+# The bundled measurements of the lesson Training: see assets/lessons/training/README.md.
+@cached
+def notes(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(asset("lessons", "training", f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def paper_table(lab: Laboratory, symbol: str, rows: Sequence[tuple[float, float, float]]) -> str:
+    """What the paper measured (Table 3) for several values of a setting: its value, perplexity, BLEU."""
+    cells = [
+        Row(f"{symbol} = {value:g}", *numbers(".2f", perplexity), *numbers(".1f", bleu))
+        for value, perplexity, bleu in rows
+    ]
+    return table.to_html((lab.text("paper"), lab.text("perplexity"), "BLEU"), cells)

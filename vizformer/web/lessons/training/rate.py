@@ -3,7 +3,7 @@
 import numpy as np
 
 from vizformer import figures
-from vizformer.training.schedule import inverse_square_root, peak, rates, unbounded
+from vizformer.training.loss import inverse_square_root, peak, rates, unbounded
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
@@ -17,7 +17,7 @@ POINTS = 240  # of the curves
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_learning_rate(subject: Subject) -> None:
     with controls():
         d = lab.steps("d", WIDTHS, 512)
         warmup = lab.steps("warmup", WARMUPS, 4000)

@@ -31,14 +31,14 @@ paper_sharing = cached(parameter_count.paper_sharing)
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_shared_embeddings(subject: Subject) -> None:
     st.html(table.style())
     _rows(subject)
     own = count_sharing(subject.model)
     for name, found in ((subject.title, own), (lab.text("paper"), paper_sharing())):
         _table(name, found)
     lesson.ask(saved(subject))
-    uses, rows, width = max(map(len, own.tables)), max(own.rows), own.widths[0]
+    uses, rows, width = max(map(len, own.tables)), max(own.rows), own.width
     lesson.formula(
         r"x_0 = \sqrt{d}\, E[\mathrm{id}], \qquad z = x_N E^\top, \qquad \text{saved: } (k - 1)\, V d",
         live=rf"({uses} - 1) \cdot {rows} \cdot {width} = {own.apart - own.stored:,}".replace(",", "{,}"),
@@ -79,10 +79,10 @@ def _table(name: str, found: Sharing) -> None:
     rows = [
         Row(
             " + ".join(uses[use] for use in group),
-            Number(size, f"{size:,} × {width}"),
-            *numbers(",", size * width, size * width * len(group)),
+            Number(size, f"{size:,} × {found.width}"),
+            *numbers(",", size * found.width, size * found.width * len(group)),
         )
-        for group, size, width in zip(found.tables, found.rows, found.widths, strict=True)
+        for group, size in zip(found.tables, found.rows, strict=True)
     ]
     rows.append(Row(lab.text("rest"), "", *numbers(",", found.others, found.others)))
     shared, apart = found.stored + found.others, found.apart + found.others

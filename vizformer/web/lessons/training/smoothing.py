@@ -15,12 +15,11 @@ from vizformer.explain.loss_parts import LossNumbers
 from vizformer.training import loss
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training.measurements import notes, paper_table
-from vizformer.web.lessons.training.predictions import choose, loss_numbers, say_unless_predicts
+from vizformer.web.lessons.training.predictions import choose, loss_numbers, notes, paper_table, say_unless_predicts
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.cells import share
+from vizformer.web.words.labels import share
 
 lab = Laboratory("training", "smoothing")
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -38,7 +37,7 @@ def by_smoothing() -> dict[float, SmoothingMarks]:
 
 
 @lab.draws
-def draw(subject: Subject) -> None:
+def draw_smoothing(subject: Subject) -> None:
     st.html(table.style())
     if say_unless_predicts(lab, subject):
         with controls():
@@ -126,7 +125,6 @@ def _two_trainings(subject: Subject) -> None:
             value_title=lab.text("perplexity"),
             hover=lab.text("hover"),
             digits=2,
-            height=340,
             title=lab.text("held", n=len(recipe["seeds"])),
         ).update_traces(mode="lines+markers"),
         key="training.perplexity",

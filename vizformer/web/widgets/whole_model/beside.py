@@ -1,13 +1,15 @@
 """The model in one line beside a part of a lesson and on the path: its place is lit, and opens; its neighbours lead on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from vizformer.analysis import Kind, kinds
 from vizformer.components import whole_model
-from vizformer.components.whole_model import Packed
+from vizformer.components.whole_model import Box, Packed
+from vizformer.components.whole_model_picture import ENGLISH
+from vizformer.config import ModelConfig
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -17,9 +19,8 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.whole_model import picture
-from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
-from vizformer.web.words.i18n import _, language
+from vizformer.web.words.i18n import _, language, words
 
 PLACES: Mapping[str, str] = {
     **{"tokens": "rows", "tokens/pieces": "tokens", "tokens/merges": "tokens"},
@@ -32,6 +33,8 @@ PLACES: Mapping[str, str] = {
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
 _DRAWN = ("map/drawing", "cross/three")  # the parts that show the whole model
 _KEY, _OPEN = "whole-model", "whole-model.open"
+
+_ATTENTION = ("query", "softmax", "heads")  # the stations of a head
 
 
 def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
@@ -86,7 +89,7 @@ def draw_line(subject: Subject, here: str, *, key: str) -> None:
     is_open = st.session_state.get(_OPEN) == here
     whole_model.mount(_line(subject.model, language()), here=here, is_open=is_open, key=key)
     if is_open:
-        picture.draw(subject, key=f"{key}-picture", kind=_kind(subject, here))
+        picture.draw_whole_model(subject, key=f"{key}-picture", kind=_kind(subject, here))
 
 
 def _kind(subject: Subject, here: str) -> Kind | None:
@@ -112,3 +115,63 @@ def draw_beside(subject: Subject, lesson: str, part: str) -> None:
         if entry.url == lesson:
             st.rerun()
         st.switch_page(entry.file)
+
+
+def boxes(config: ModelConfig, stations: Collection[str]) -> list[Box]:
+    """The parts of a model in the order of the data, encoder before decoder; those alone that have a station.
+
+    They are called as in the picture of the whole model, norms where this model has them.
+    """
+    found: list[Box] = []
+    named = words(ENGLISH)
+    alone = config.architecture != "encoder-decoder"
+    if config.n_encoder_layers:
+        heads = Box(named["self"], "query", _ATTENTION, f"× {config.n_encoder_layers}")
+        found += [
+            Box(named["lane_alone"], "tokens", ("machine", "tokens")),
+            *_entering(named, shown=True),
+            *_layer(named, config, [heads], shown=True),
+        ]
+    if config.n_decoder_layers:
+        heads = Box(
+            *(named["masked_self"], "mask", (*_ATTENTION, "mask") if alone else ("mask",)),
+            f"× {config.n_decoder_layers}",
+        )
+        crossed = Box(named["cross"], "cross", ("cross",), _("K, V from the encoder"))
+        reads = (
+            Box(named["lane_alone"], "tokens", ("tokens", "machine"))
+            if alone
+            else Box(_("Outputs (shifted right)"), "writing", ("writing",), "⇒")
+        )
+        found += [
+            reads,
+            *_entering(named, shown=alone),
+            *_layer(named, config, [heads] if alone else [heads, crossed], shown=alone),
+        ]
+    found.append(
+        Box(_("Linear + softmax"), "writing" if "writing" in stations else "machine", ("machine", "writing", "loss"))
+    )
+    return [box for box in found if box.station in stations]
+
+
+def _entering(named: Mapping[str, str], *, shown: bool) -> list[Box]:
+    """Embedding and positional encoding of a stack; `shown`: whether it is the one that the stations follow."""
+    return [
+        Box(named["embedding"], "rows", ("rows",) if shown else ()),
+        Box(named["positions"], "places", ("places",) if shown else ()),
+    ]
+
+
+def _layer(named: Mapping[str, str], config: ModelConfig, attentions: Sequence[Box], *, shown: bool) -> list[Box]:
+    """A layer: its attentions and its feed-forward network, what is added and normalised between them."""
+    norm, add, both = _("Norm"), _("Add"), named["norm"]
+    first, between, last = {
+        "post": ("", both, both),
+        "pre": (norm, both, add),
+        "none": ("", add, add),
+    }[config.norm_order]
+    lit = ("layer",) if shown else ()
+    made = [Box(first, "layer", lit)]
+    for attention in attentions:
+        made += [attention, Box(between, "layer", lit)]
+    return [box for box in (*made, Box(named["feedforward"], "layer", lit), Box(last, "layer", lit)) if box.title]

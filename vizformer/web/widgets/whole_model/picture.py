@@ -1,12 +1,13 @@
 """The whole model as one picture, live for the typed sentence: on the first page, and as the drawing of The map."""
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
 import streamlit as st
 
 from vizformer.analysis import Kind
-from vizformer.analysis.attribution.picture_numbers import Attention, ForwardPicture, forward_picture, look_of
+from vizformer.analysis.one_forward.picture_numbers import Attention, ForwardPicture, forward_picture, look_of
 from vizformer.components import whole_model_picture
 from vizformer.components.whole_model_picture import Candidate, Lane, Maps, Picture, Press
 from vizformer.config import ModelConfig
@@ -17,11 +18,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import head_routes, sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
-from vizformer.web.widgets import downloads, head_downloads, source_language
-from vizformer.web.widgets.downloads import take_away
+from vizformer.web.widgets import chart, head_downloads, model_suggestions
+from vizformer.web.widgets.chart import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, language
 
 WRITTEN = "picture.written"
 """Where it is kept what was written token by token, and for which sentence."""
@@ -29,13 +30,18 @@ _MORE = "picture.more"
 
 
 @cached
-def numbers(subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = None) -> ForwardPicture:
-    """What the picture shows, computed once for everybody."""
+def numbers(
+    subject: Subject, layer: int = 0, whole: tuple[Kind, int] | None = None, *, every: bool = False
+) -> ForwardPicture:
+    """What the picture shows, computed once for everybody; `every`: all heads of all layers."""
     predicts = model_cache.predicts(subject.model)
-    return forward_picture(subject.checkpoint, subject.trace, layer=layer, whole=whole, predicts=predicts)
+    how: dict[str, Any] = {"layer": layer, "whole": whole, "every": every, "predicts": predicts}
+    return forward_picture(subject.checkpoint, subject.trace, **how)
 
 
-def draw(subject: Subject, *, key: str = "picture", reports: bool = False, kind: Kind | None = None) -> Press | None:
+def draw_whole_model(
+    subject: Subject, *, key: str = "picture", reports: bool = False, kind: Kind | None = None
+) -> Press | None:
     """Shows the picture and does what is pressed in it; where it `reports`, the box or the head that was opened, once.
 
     `kind`: of the head that is enlarged, where that is another one.
@@ -72,16 +78,17 @@ def _more(subject: Subject) -> tuple[int, tuple[Kind, int] | None]:
 
 @st.fragment
 @guarded()
-def draw_away(subject: Subject, key: str = "picture") -> None:
-    """The picture to be taken away, its numbers as a table, and the map of its head."""
+def draw_away(subject: Subject, page: Callable[..., str], key: str = "picture") -> None:
+    """The picture to be taken away as a `page` without a server (`saved_page.html`), its numbers, the map of its head."""
+    first = language()
     look = numbers(subject).look
     one = _every(subject)[look.attention]
     queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(one.kind))
     take_away(
-        downloads.Picture(
+        chart.Picture(
             "model",
-            downloads.caption(),
-            page=lambda: whole_model_picture.to_html(drawn(subject)),
+            chart.caption(),
+            more={(_("Save as a page"), "html"): lambda: page([subject], first=first).encode()},
             told=lambda: told(subject),
         ),
         head_downloads.one_head(subject, one.kind, one.layer, one.heads[look.head], queries, keys),
@@ -133,14 +140,15 @@ def drawn(
     layer: int = 0,
     whole: tuple[Kind, int] | None = None,
     *,
+    every: bool = False,
     reports: bool = False,
     kind: Kind | None = None,
 ) -> Picture:
     """What the component draws."""
-    found, config = numbers(subject, layer, whole), subject.config
+    found, config = numbers(subject, layer, whole, every=every), subject.config
     kinds: list[Kind] = sorted({one.kind for lane in found.lanes for one in lane.attention})
     base = head_routes.base()
-    proposed = not subject.target and subject.text in source_language.PROPOSED
+    proposed = not subject.target and subject.text in model_suggestions.PROPOSED
     return Picture(
         lanes=[
             Lane(
@@ -151,7 +159,7 @@ def drawn(
                 lane.embedded,
                 lane.added,
                 [_maps(one) for one in lane.attention],
-                source_language.glosses(labels.texts(lane.tokens)) if proposed else [],
+                model_suggestions.glosses(labels.texts(lane.tokens)) if proposed else [],
             )
             for lane in found.lanes
         ],

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from vizformer.analysis.attribution import station_numbers
-from vizformer.analysis.attribution.forward_scenes import SHOWN, Look, Walkthrough, walkthrough
-from vizformer.analysis.attribution.station_numbers import HeadRow, Stack
+from vizformer.analysis.one_forward import station_numbers
+from vizformer.analysis.one_forward.followed_token import SHOWN, FollowedToken, Look, follow_token
+from vizformer.analysis.one_forward.picture_numbers import Stack
+from vizformer.analysis.one_forward.station_numbers import HeadRow
 from vizformer.components.stations import Ask, Frame, Option
 from vizformer.text import Token
 from vizformer.web.catalogue import model_cache
@@ -33,13 +34,13 @@ class Sentence:
     subject: Subject
 
     @cached_property
-    def found(self) -> Walkthrough:
-        """The numbers of the scenes, the first `SHOWN` tokens of them, for the token that is followed."""
+    def found(self) -> FollowedToken:
+        """The numbers of the token that is followed, among the first `SHOWN` tokens."""
         tokens = self.subject.tokens[:SHOWN]
         alone = self.stack == "decoder"
         row = len(tokens) - 1 if alone else usual_query(tokens)
         predicts, position = model_cache.predicts(self.subject.model), _before_last_word(tokens) if alone else None
-        return walkthrough(self.subject.checkpoint, self.subject.trace, row, predicts=predicts, position=position)
+        return follow_token(self.subject.checkpoint, self.subject.trace, row, predicts=predicts, position=position)
 
     @property
     def stack(self) -> Stack:
@@ -122,4 +123,4 @@ def asked(say: Say, given: Sequence[Option], right: int, frame: Frame, **values:
 
 def fixed(say: Say, names: Sequence[str], **values: object) -> list[Option]:
     """The options of a question that are in the words of the station, by their names."""
-    return [Option(say(f"choices.{name}"), say(f"because.{name}", **values)) for name in names]
+    return [Option(say(f"choices.{name}"), say(f"because.{name}", **values), name) for name in names]

@@ -1,1 +1,0 @@
-"""What ways to tell positions do: waves, products of positions, moved pairs, effects on scores."""

@@ -1,1 +1,0 @@
-"""Our own format, and the checkpoint that every format becomes."""

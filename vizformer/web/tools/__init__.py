@@ -1,1 +1,0 @@
-"""The tools, a folder each: what their pages show, and `computations`, what they compute once for everybody."""

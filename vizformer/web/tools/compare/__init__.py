@@ -1,1 +1,0 @@
-"""What the page Check your own shows."""

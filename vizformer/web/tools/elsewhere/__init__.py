@@ -1,1 +1,0 @@
-"""What the page From other programs shows."""

@@ -1,1 +1,0 @@
-"""The page A layer by hand."""
