@@ -15,7 +15,7 @@ from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.messages import ranges
-from vizformer.text.pieces import HAN, LATIN, script
+from vizformer.text.pieces import HAN, LATIN, called, script
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.model_list import that_open, titles
@@ -168,7 +168,7 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     sentence = in_language(reads or language()[:2]).text
     other = None if written is None else in_language(written).model
     with st.container(horizontal=True, key="other-language"):
-        st.info(_said(reads, used.title()))
+        st.info(_said(reads, _script_name(used)))
         if other is not None and (usable is None or usable(other)):
             label = _("Use the model {name}", name=quoted(sources.title(other)))
             st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
@@ -176,6 +176,17 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
             label = _("Use the sentence “{text}”", text=sentence)
             st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
     return True
+
+
+def _script_name(script: str) -> str:
+    """The name of a script, which Unicode calls so, in the reader's language: "ARABIC" is 阿拉伯文."""
+    english = called(script)
+    if language() == SOURCE:
+        return english
+    from babel import Locale  # as languages.py: readers of English do not wait for it
+
+    code = next((code for code, name in Locale("en").scripts.items() if name == english), "")
+    return str(Locale.parse(language()).scripts.get(code, english))
 
 
 def _said(reads: Language | None, name: str) -> str:
