@@ -210,9 +210,8 @@ def test_the_part_about_pronouns_says_what_was_measured(open_app, model, pronoun
         assert f"{100 * found.mean:.1f} points" in box
         assert f"{found.right} of {len(found.sentences)} pairs" in box
         assert f"In {found.found} of {2 * len(found.sentences)} sentences" in box
-    rows = tables(app)[0]
-    shifts = found.shifts[:, found.layer, found.head]
-    assert [float(row[3].replace("−", "-")) for row in rows] == pytest.approx(100 * shifts, abs=0.051)
+    first, second = (array(one["x"]) for one in chart(app, 0)["data"])
+    assert (first - second) / 200 == pytest.approx(found.shifts[:, found.layer, found.head], abs=1e-6)
 
 
 def test_below_the_pronouns_stands_the_noun_that_the_translator_writes(open_app) -> None:

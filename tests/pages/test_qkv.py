@@ -35,12 +35,12 @@ def test_the_notes_are_looked_up_as_the_link_says(open_app: Open, locale: str) -
     query = np.array([-1.0, 1.0, 2.5])
     assert [slider.value for slider in app.slider if slider.key.startswith("setting.qkv.")] == query.tolist()
     found = soft_lookup.look_up(soft_lookup.RECIPE_KEYS @ query, soft_lookup.RECIPE_VALUES, temperature=0.5)
-    rows = tables(app)[0]
-    assert [number(row[1]) for row in rows[:5]] == pytest.approx(found.scores, abs=1e-4)
-    assert [number(row[2]) for row in rows[:5]] == pytest.approx(found.weights, abs=5e-4)
-    assert [number(cell) for cell in rows[5][3:]] == pytest.approx(found.soft, rel=1e-3)
-    assert [number(cell) for cell in rows[6][3:]] == pytest.approx(found.hard)
-    assert marked(app, 0) == [found.best]
+    drawn = chart(app, 0)
+    assert array(drawn["data"][0]["x"]) == pytest.approx(found.weights)
+    names = drawn["layout"]["yaxis"]["ticktext"]
+    assert [number(name.rpartition(" = ")[2]) for name in names] == pytest.approx(found.scores)
+    for answer in (found.soft, found.hard):
+        assert all(f"{value:.4g}" in texts(app) for value in answer)
     done = run(app.code[0].value)  # its numbers are written out
     np.testing.assert_allclose(done["answer"].numpy(), found.soft, rtol=1e-4)
 
@@ -52,7 +52,7 @@ def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
     assert not app.exception
     trace = load(model).trace(TEXTS[model])
     found = soft_lookup.head_look_up(trace, site, 3, 2)
-    rows = tables(app)[1]
+    rows = tables(app)[0]
     n = len(found.dots)
     assert len(rows) == n + 2
     assert [row[0] for row in rows[:n]] == [f"{i} · {t.text}" for i, t in enumerate(trace.tokens[kind])]
@@ -69,14 +69,14 @@ def test_at_another_temperature_nothing_is_proved(open_app: Open) -> None:
     trace = load("zh-en").trace(TEXTS["zh-en"])
     query = usual_query(trace.tokens["encoder"])
     found = soft_lookup.head_look_up(trace, "encoder.0.self", 0, query, temperature=2.0)
-    assert [number(row[3]) for row in tables(app)[1][: len(found.dots)]] == pytest.approx(found.found.weights, abs=1e-4)
+    assert [number(row[3]) for row in tables(app)[0][: len(found.dots)]] == pytest.approx(found.found.weights, abs=1e-4)
 
 
 def test_long_sentences_show_the_largest_weights(open_app: Open) -> None:
     text = "他喜欢喝水，我喜欢喝茶，她喜欢喝咖啡。"
     app = open_app(PAGE, part="lookup", text=text, layer=2, query=0)
     weights = soft_lookup.head_look_up(load("zh-en").trace(text), "encoder.2.self", 0, 0).found.weights
-    rows = tables(app)[1]
+    rows = tables(app)[0]
     assert len(rows) == 12 + 1 + 2
     assert f"{len(weights) - 12} more" in rows[12][0]
     assert sum(number(row[3]) for row in rows[:13]) == pytest.approx(1.0, abs=2e-3)

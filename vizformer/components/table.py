@@ -20,6 +20,10 @@ class Number:
     text: str
 
 
+class Filled(str):
+    """A text whose cell is filled."""
+
+
 class Row:
     """A row: texts as they are, numbers with four digits (or written by the caller as `Number`).
 
@@ -57,7 +61,8 @@ def to_html(columns: Sequence[str], rows: Sequence[Row], *, bar: int | None = No
 
 def _cell(cell: str | float | Number, *, bar: bool) -> str:
     if isinstance(cell, str):
-        return f'<td class="vf-text">{escape(cell)}</td>'
+        filled = " vf-filled" if isinstance(cell, Filled) else ""
+        return f'<td class="vf-text{filled}">{escape(cell)}</td>'
     value, text = (cell.value, escape(cell.text)) if isinstance(cell, Number) else (cell, number(cell))
     if not bar:
         return f"<td>{text}</td>"

@@ -274,5 +274,5 @@ def changes(
     figure.update_yaxes(
         tickvals=rows, ticktext=[safe(name) for name in names], range=[len(names) - 0.5, -0.5], automargin=True
     )
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.16, "yanchor": "top"})
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -2.4 / len(names), "yanchor": "top"})
     return figure

@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.analysis.costs import parameter_count
 from vizformer.components import table
-from vizformer.components.table import Row, numbers
+from vizformer.components.table import Filled, Row, numbers
 from vizformer.config import ModelConfig
 from vizformer.options import ACTIVATION_NAMES, NORM_PLACES
 from vizformer.web.catalogue.bounded_cache import cached
@@ -50,12 +50,13 @@ mixture = cached(parameter_count.mixture)
 
 @lab.draws
 def draw_model_family(subject: Subject) -> None:
-    """The table, models to open, then sliders for experts."""
-    rows = [Row(lab.text("your_model"), *_options(subject.config), "", "", kind="marked")]
+    """A map of what each model exchanged, models to open, then sliders for experts."""
+    rows = [Row(lab.text("your_model"), *_exchanged(subject.config), "", "", kind="marked")]
     for preset, (name, nearest) in RELATIVES.items():
-        rows.append(Row(name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest))
+        rows.append(Row(name, *_exchanged(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest))
     names = ("model", "stacks", "norm", "positions", "activation", "keys", "tables", "trained", "opened")
     st.html(table.style() + table.to_html(lab.columns(*names), rows))
+    lab.note("filled")
     _open(subject)
     lesson.formula(
         r"\begin{aligned} \text{RoPE:}\quad & f(x, m) = R_m x \\ & f(q, m) \cdot f(k, n) = g(q, k, m - n) \\"
@@ -83,6 +84,12 @@ def times(subject: Subject) -> lesson.Number:
     wrong = {"whole": 8, "used": 1}
     said = lab.asked("experts", subject.model, wrong=wrong, times=f"{eight.total / one.total:.2f}", **written)
     return lesson.Number(answer=eight.total / one.total, tolerance=0.3, written="{:.2f}".format, **said)
+
+
+def _exchanged(config: ModelConfig) -> list[str]:
+    """The options, filled where the Transformer of the paper has another one."""
+    paper = _options(ModelConfig.preset("transformer-base"))
+    return [one if one == first else Filled(one) for one, first in zip(_options(config), paper, strict=True)]
 
 
 def _options(config: ModelConfig) -> tuple[str, ...]:

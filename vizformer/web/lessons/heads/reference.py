@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import streamlit as st
 
+from vizformer import figures
 from vizformer.analysis import SetEffects, bundled_set, over_prompts
 from vizformer.analysis.causes.ablation import Part, parts_of
 from vizformer.analysis.causes.asked_prompts import ask
 from vizformer.analysis.heads.pronouns import ReferenceShift
 from vizformer.components import table
-from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -18,7 +18,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import lesson, map_words, model_suggestions, strongest_parts, watched_work
+from vizformer.web.widgets import chart, lesson, map_words, model_suggestions, strongest_parts, watched_work
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.map_words import PAIRS, Pronoun
 from vizformer.web.words import counts, labels
@@ -46,7 +46,7 @@ def draw_pronoun_reference(subject: Subject) -> None:
     if pronoun == "it_noun":
         draw_noun(lab, subject)
     found = map_words.reference_shift(subject.model, pronoun)
-    _table(pronoun, found)
+    _picture(pronoun, found)
     _verdict(found)
     _open(subject, found)
     lesson.ask(pronoun_reference_question(subject))
@@ -90,21 +90,17 @@ def _verdict(found: ReferenceShift) -> None:
         st.success(f"{lab.text('verdict.shown')} {measured}")
 
 
-def _table(pronoun: Pronoun, found: ReferenceShift) -> None:
-    weights, shifts = (of[..., found.layer, found.head] for of in (found.weights, found.shifts))
-    unmarked = str.maketrans("", "", "[]{}")
-    rows = []
-    for written, (first, __), w, shift in zip(PAIRS[pronoun], found.sentences, weights, shifts, strict=True):
-        nouns = [first.text[start:end] for start, end in first.spans[:2]]
-        sides = [
-            " · ".join(f"{noun} {labels.percent(float(one))}" for noun, one in zip(nouns, side, strict=True))
-            for side in w
-        ]
-        moved = Number(float(shift), f"{100 * shift:+.1f}".replace("-", "−"))
-        rows.append(Row(written.translate(unmarked), *sides, moved, kind="marked" if shift > 0 else ""))
-    columns = lab.columns("pair", "first", "second", "shift")
-    st.html(table.to_html(columns, rows, caption=lab.text("weights", layer=found.layer, head=found.head)))
-    lab.note("framed")
+def _picture(pronoun: Pronoun, found: ReferenceShift) -> None:
+    """Two points for each pair: how much more weight the first noun has than the second one, with either word."""
+    weights, unmarked = found.weights[..., found.layer, found.head], str.maketrans("", "", "[]{}")
+    lead = 100 * (weights[..., 0] - weights[..., 1])
+    nouns = [" · ".join(one.text[start:end] for start, end in one.spans[:2]) for one, __ in found.sentences]
+    title = lab.text("weights", layer=found.layer, head=found.head)
+    points = {lab.text("columns.first"): lead[:, 0], lab.text("columns.second"): lead[:, 1]}
+    drawn = figures.changes(nouns, points, axis_title=lab.text("columns.lead"), title=title)
+    drawn.update_traces(text=[figures.style.safe(written.translate(unmarked)) for written in PAIRS[pronoun]])
+    chart.show(drawn, key="heads.reference")
+    lab.note("moved")
 
 
 def _open(subject: Subject, found: ReferenceShift) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from vizformer import analysis
+from vizformer import analysis, figures
 from vizformer.analysis import Kind, kinds
 from vizformer.analysis.scores import soft_lookup
 from vizformer.components import table
@@ -11,7 +11,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, map_words, proof_badge
+from vizformer.web.widgets import attention_selector, chart, lesson, map_words, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside, controls, wrong_line
 from vizformer.web.words import labels
 
@@ -80,17 +80,13 @@ def _notes(query: np.ndarray, temperature: float) -> None:
     lab.note("edit")
     keys, values = _typed_over(titles)
     found = soft_lookup.look_up_query(query, keys, values, temperature=temperature)
-    rows = [
-        Row(title, score, Number(weight, f"{weight:.3f}"), *_plain(value), kind="marked" if i == found.best else "")
-        for i, (title, score, weight, value) in enumerate(zip(titles, found.scores, found.weights, values, strict=True))
-    ]
-    rows += [
-        Row(lab.text("soft"), "", Number(1.0, "1"), *_plain(found.soft), kind="sum"),
-        Row(lab.text("hard"), "", "", *_plain(found.hard)),
-    ]
-    columns = lab.columns("title", "weight", *FACTS)
-    title, weight, *facts = columns
-    picture.html(table.to_html((title, "q·k", weight, *facts), rows, bar=2))
+    weight, *facts = lab.columns("weight", *FACTS)
+    names = [f"{title}: q·k = {score:g}" for title, score in zip(titles, found.scores.tolist(), strict=True)]
+    drawn = figures.next_token_bars(names, found.weights, title=weight).update_xaxes(title="")
+    chart.show(drawn, key="qkv.notes.weights", on=picture)
+    for name, answer in (("soft", found.soft), ("hard", found.hard)):
+        said = ", ".join(f"{fact} {value:.4g}" for fact, value in zip(facts, answer, strict=True))
+        picture.text(f"{lab.text(name)}: {said}")
     terms = [rf"{w:.2f} \cdot {v:g}" for w, v in zip(found.weights, values[:, 0], strict=True)]
     minutes = " + ".join([*terms[:2], r"\dots", terms[-1]])
     lesson.formula(
@@ -121,10 +117,6 @@ def _typed_over(titles: list[str]) -> tuple[np.ndarray, np.ndarray]:
     )
     typed = np.nan_to_num(edited[[*keys, *values]].to_numpy(dtype=np.float64))
     return typed[:, : len(keys)], typed[:, len(keys) :]
-
-
-def _plain(values: np.ndarray) -> list[Number]:
-    return [Number(float(value), f"{value:.4g}") for value in values]
 
 
 def _sentence(subject: Subject, temperature: float) -> None:
