@@ -1,4 +1,5 @@
-"""What the site has beside docs/: the READMEs, and a page for the public names of each package, from their docstrings."""
+"""What the site has beside docs/: the READMEs, the first page of the app without its server, and a page for the public
+names of each package, from their docstrings."""
 
 import inspect
 import re
@@ -8,8 +9,27 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+from vizformer import cli
+
 ROOT = Path(__file__).resolve().parents[2]
 READMES = {"index.md": "README.md", "README.zh-CN.md": "README.zh-CN.md"}
+ALIVE = {  # what the link to the first page without its server says
+    "index.md": "Press a head, a bar, a number: three sentences on a page of their own",
+    "README.zh-CN.md": "点一个头、一根条、一个数：三个句子，单独一页",
+}
+# In front of the film; as tall as what it shows. On a phone there is the link alone: a page inside a page catches fingers.
+FRAME = """
+<style>
+.vf-alive {{ border: 0; height: 800px; width: 100% }}
+@media (max-width: 60em) {{ .vf-alive {{ display: none }} }}
+</style>
+<iframe class="vf-alive" src="first_page.html" title="{title}" loading="lazy"
+onload="new ResizeObserver(([body]) => this.style.height = `${{body.target.offsetHeight + 40}}px`)
+.observe(this.contentDocument.body)"></iframe>
+
+[{title}](first_page.html)
+
+"""
 PACKAGES = ("vizformer", "vizformer.analysis", "vizformer.explain", "vizformer.figures", "vizformer.components")
 _BADGE = re.compile(r"^!\[[^\]]*\]\(https:.*\)\n", re.MULTILINE)  # a picture that another host would be asked for
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
@@ -24,7 +44,12 @@ def on_files(files: Files, config: Any) -> Files:
     for page, readme in READMES.items():
         text = _BADGE.sub("", (ROOT / readme).read_text(encoding="utf-8"))
         text = text.replace("](docs/", "](").replace("](README.md)", "](index.md)")
-        files.append(File.generated(config, page, content=text))
+        text = text.replace("\n![", FRAME.format(title=ALIVE[page]) + "![", 1)
+        files.append(File.generated(config, page, content=f"---\nhide: [navigation, toc]\n---\n{text}"))
+    saved = ROOT / "build" / "first_page.html"
+    saved.parent.mkdir(exist_ok=True)
+    cli.page.callback(saved)
+    files.append(File.generated(config, saved.name, abs_src_path=str(saved)))
     for package in PACKAGES:
         files.append(File.generated(config, f"api/{package}.md", content=_public(package)))
     return files
