@@ -12,6 +12,7 @@ from tests import tiny
 from tools.reference import meanings, stations
 from vizformer.config import _GONE, _GONE_VALUES, ModelConfig
 from vizformer.errors import ConfigError, VizformerError
+from vizformer.options import read_kinds
 from vizformer.presets import PRESETS
 
 # option(s) -> the value, the rule and the way out that the error must name
@@ -116,16 +117,13 @@ def test_all_problems_are_listed_at_once() -> None:
 
 
 def test_every_option_has_an_illegal_value_above() -> None:
+    """Flags and ids are checked alike: one of each kind is enough."""
     tried = {name for changes, _ in ILLEGAL for name in changes}
-    of_one_kind = {  # bool, or ids
-        "final_norm": "bias",
-        "tied_unembedding": "bias",
-        "scaled_embedding": "bias",
-        "embedding_norm": "bias",
-        "qk_norm": "bias",
-        "forced_bos_id": "decoder_start_id",
-    }
-    assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
+    flags = {name for name, kind in read_kinds(ModelConfig).items() if kind.types == (bool,)}
+    ids = {field.name for field in fields(ModelConfig) if field.name.endswith("_id")}
+    assert flags & tried
+    assert ids & tried
+    assert {field.name for field in fields(ModelConfig)} - flags - ids <= tried
 
 
 def test_every_option_stands_at_one_station_of_the_docstring_in_the_same_order() -> None:

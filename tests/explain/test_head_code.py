@@ -8,21 +8,11 @@ from safetensors.torch import save_file
 
 from tests import tiny
 from tests.bundled import load
-from tests.explain.variants import TARGET, TEXT, VARIANTS
+from tests.explain.variants import NO_CODE, TARGET, TEXT, VARIANTS
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.head_code import NotWrittenError, in_torch
 from vizformer.model import Trace
 
-REFUSED = {
-    "t5": "positions",
-    "t5-decoder-only": "positions",
-    "t5-encoder-only": "positions",
-    "t5-unscaled": "positions",
-    "mpnet": "relative_bias",
-    "llama3": "rope_scaling",
-    "linear": "rope_scaling",
-    "bart": "stack_inputs",
-}
 MORE = {
     "window": ("decoder-only", dict(norm_order="pre", sliding_window=3)),
     "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
@@ -49,8 +39,8 @@ def test_the_code_of_every_site_finds_the_pattern_of_the_trace(name: str, tmp_pa
     trace = made.trace(TEXT, target=TARGET) if architecture == "encoder-decoder" else made.trace(TEXT)
     file = tmp_path / "model.safetensors"
     save_file({key: value.contiguous().clone() for key, value in made.model.state_dict().items()}, file)
-    if name in REFUSED:
-        with pytest.raises(NotWrittenError, match=REFUSED[name]):
+    if name in NO_CODE:
+        with pytest.raises(NotWrittenError, match=NO_CODE[name]):
             in_torch(config, ids(trace), trace.sites[0], 0, str(file))
         return
     (rows,) = made.segments(next(iter(trace.tokens.values()))).tolist() if config.n_segments else ((),)

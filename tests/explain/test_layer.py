@@ -55,15 +55,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.q": torch.cat(call.q_projected, -1),
             f"{kind}.k": torch.cat(k, -1),
             f"{kind}.v": torch.cat(v, -1),
-            f"{kind}.heads": torch.stack(call.q_projected),
-            f"{kind}.normed": torch.stack(call.q_normed),
-            f"{kind}.turned": torch.stack(call.q),
-            f"{kind}.shared": torch.stack(call.k),
-            f"{kind}.scores": torch.stack(call.scaled),
-            f"{kind}.position": torch.stack(call.scores),
-            f"{kind}.mask": torch.stack(call.masked),
-            f"{kind}.weights": torch.stack(call.pattern),
-            f"{kind}.z": torch.stack(call.z),
+            **{f"{kind}.{key}": torch.stack(getattr(call, of)) for key, of in variants.OF_ALL_HEADS.items()},
             f"{kind}.concat": torch.cat(call.z, -1),
             f"{kind}.out": call.attn_out,
             f"{kind}.add": call.added,
@@ -128,11 +120,13 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             assert (f"{kind}.norm" in keys) == (config.norm_order != "none")
         windowed = int(layer.split(".")[1]) in config.windowed_layers
         assert ("self.mask" in keys) == (layer.startswith("decoder") or windowed)
-        assert ("self.normed" in keys) == config.qk_norm
-        assert ("self.turned" in keys) == (config.positions == "rope")
-        told = config.positions == "alibi" or config.has_relative_bias
-        assert ("self.position" in keys) == told
-        assert "cross.position" not in keys
+        for kind in kinds[:-1]:
+            for name, there in (
+                ("normed", variants.normed),
+                ("turned", variants.turned),
+                ("position", variants.placed),
+            ):
+                assert (f"{kind}.{name}" in keys) == there(config, kind)
 
 
 @every_variant

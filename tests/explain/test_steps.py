@@ -5,10 +5,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-import torch
 
 from tests import tiny
-from tests.eager_transformer import Call, Eager
+from tests.eager_transformer import Eager
 from tests.explain import variants
 from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
@@ -22,23 +21,6 @@ VARIANTS = {
     "decoder-only-post": ("decoder-only", dict(norm_order="post")),
     "own-scale": ("decoder-only", {**tiny.LLAMA, "attention_scale": 0.3}),
 }
-BEFORE_ADDING = [
-    "input",
-    "q",
-    "k",
-    "v",
-    "dots",
-    "scores",
-    "mask",
-    "shift",
-    "exp",
-    "sum",
-    "weights",
-    "z",
-    "head_out",
-    "attn_out",
-    "add",
-]
 # Variant by variant: each is worked out once, by the process that has its tests.
 every_variant = pytest.mark.parametrize("variant", VARIANTS, scope="module")
 
@@ -61,46 +43,15 @@ def every_step(variant: str) -> list[tuple[str, int, int, list[Step]]]:
     return chosen
 
 
-def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
-    """What each step must show."""
-    masked = call.masked[head][query]
-    top = masked[~masked.isneginf()].max()
-    shifted = masked - top
-    return {
-        "input": call.x[query],
-        "q": call.q_projected[head][query],
-        "k": call.k_projected[head],
-        "v": call.v[head],
-        "q_normed": call.q_normed[head][query],
-        "k_normed": call.k_normed[head],
-        "q_turned": call.q[head][query],
-        "k_turned": call.k[head],
-        "dots": call.dots[head][query],
-        "scores": call.scaled[head][query],
-        "position": call.scores[head][query],
-        "mask": masked,
-        "shift": shifted,
-        "exp": shifted.exp(),
-        "sum": shifted.exp().sum()[None],
-        "weights": call.pattern[head][query],
-        "z": call.z[head][query],
-        "head_out": call.head_out[head][query],
-        "attn_out": call.attn_out[query],
-        "add": call.added[query],
-        "norm": call.after[query],
-    }
-
-
 @pytest.mark.sample(4)
 @every_variant
 def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     _, _, eager = example(variant)
     for site, head, query, steps in every_step(variant):
-        numbers = expected(eager.calls[site], head, query)
         for step in steps:
             np.testing.assert_allclose(
                 step.result,
-                numbers[step.key].numpy(),
+                variants.LINES[step.key].value(eager.calls[site], head, query).numpy(),
                 rtol=1e-5,
                 atol=1e-5,
                 err_msg=f"{site} {head} {query} {step.key}",
@@ -110,37 +61,24 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
 @pytest.mark.sample(4)
 @every_variant
 def test_every_proof_holds(variant: str) -> None:
+    """Direct are those of the steps whose own numbers the model computed too: it records q and k after norm and rotation."""
     for *_, steps in every_step(variant):
+        keys = [step.key for step in steps]
+        last = {name: [key for key in keys if key.partition("_")[0] == name][-1] for name in "qk"}
+        direct = {*last.values(), "v", "z", "norm" if "norm" in keys else "add"}
         for step in steps:
             assert step.proof.holds, step.key
             assert step.difference < 1e-5
-            direct = DIRECT["post" if VARIANTS[variant][1].get("norm_order", "post") == "post" else "pre"]
-            direct = direct | {"absorbed"} & {other.key for other in steps}
-            changed = [other.key for other in steps if other.key in ("k_normed", "k_turned")]
-            if changed:  # the model records q and k after norm and rotation
-                direct = direct - {"q", "k"} | {f"q{changed[-1][1:]}", changed[-1]}
             assert step.proof.direct == (step.key in direct), step.key
-
-
-DIRECT = {"pre": {"q", "k", "v", "z", "add"}, "post": {"q", "k", "v", "z", "norm"}}
-"""Steps whose own numbers the model computed too; the others are proved through what they go into."""
 
 
 @every_variant
 @pytest.mark.sample(11)
 def test_the_steps_and_their_order(variant: str) -> None:
-    order = VARIANTS[variant][1].get("norm_order", "post")
-    positions = VARIANTS[variant][1].get("positions")
+    config = example(variant)[0].model.config
     for site, _, _, steps in every_step(variant):
-        keys = list(BEFORE_ADDING)
-        if positions == "rope" and site.endswith("self"):
-            keys[4:4] = ["q_turned", "k_turned"]
-        if VARIANTS[variant][1].get("qk_norm"):
-            keys[4:4] = ["q_normed", "k_normed"]
-        told = positions in ("alibi", "relative") or VARIANTS[variant][1].get("relative_bias")
-        if told and site.endswith("self"):
-            keys.insert(keys.index("scores") + 1, "position")
-        assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
+        kind = site.rpartition(".")[2]
+        assert [step.key for step in steps] == [key for key, line in variants.LINES.items() if line.when(config, kind)]
 
 
 @pytest.mark.sample(4)
@@ -181,28 +119,9 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
     """What a step says goes in is what came out before it: the chain has no gap."""
     for *_, steps in every_step(variant):
         result = {step.key: step.result for step in steps}
-        normed = "_normed" if "q_normed" in result else ""
-        turned = "_turned" if "q_turned" in result else normed
-        chain = {
-            "q": ["input"],
-            "q_normed": ["q"],
-            "k_normed": ["k"],
-            "q_turned": [f"q{normed}"],
-            "k_turned": [f"k{normed}"],
-            "dots": [f"q{turned}", f"k{turned}"],
-            "scores": ["dots"],
-            "position": ["scores"],
-            "mask": ["position" if "position" in result else "scores"],
-            "shift": ["mask"],
-            "exp": ["shift"],
-            "sum": ["exp"],
-            "weights": ["exp", "sum"],
-            "z": ["weights", "v"],
-            "head_out": ["z"],
-            "norm": ["add"],
-        }
         for step in steps:
-            for operand, source in zip(step.operands, chain.get(step.key, []), strict=False):
+            for operand, sources in zip(step.operands, variants.LINES[step.key].reads, strict=False):
+                source = next(key for key in sources.split() if key in result)
                 assert np.array_equal(operand.value, result[source]), (step.key, source)
         out = next(step for step in steps if step.key == "attn_out")
         assert any(np.array_equal(row, result["head_out"]) for row in out.operands[0].value)

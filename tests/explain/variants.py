@@ -1,12 +1,15 @@
 """What the tests of the arithmetic share: models with every option that changes it, and one traced sentence."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from tests import tiny
-from tests.eager_transformer import Eager
+from tests.eager_transformer import Call, Eager
 from vizformer.checkpoints import Checkpoint
+from vizformer.config import ModelConfig
 from vizformer.model import Trace
 
 TEXT, TARGET = "我有 cat 鑫", "The cats"
@@ -52,6 +55,87 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "bart": ("encoder-decoder", {**tiny.BART, "norm_order": "post"}),
 }
 """Name -> architecture and options of `tiny.checkpoint`; a test adds what only it looks at."""
+
+NO_CODE = {
+    "t5": "positions",
+    "t5-decoder-only": "positions",
+    "t5-encoder-only": "positions",
+    "t5-unscaled": "positions",
+    "mpnet": "relative_bias",
+    "llama3": "rope_scaling",
+    "linear": "rope_scaling",
+    "bart": "stack_inputs",
+}
+"""Variant -> the option for which `head_code` writes no code."""
+
+
+class Line(NamedTuple):
+    """A step of a head, as a test expects it.
+
+    Attributes:
+        value: its result from the plain loops, for a head and a query.
+        reads: the steps that its operands are the results of; of several names in one text, the first that the head has.
+        when: whether the attention of a kind ("self" or "cross") has it.
+    """
+
+    value: Callable[[Call, int, int], Tensor]
+    reads: tuple[str, ...] = ()
+    when: Callable[[ModelConfig, str], bool] = lambda config, kind: True
+
+
+def normed(config: ModelConfig, kind: str) -> bool:
+    return config.qk_norm
+
+
+def turned(config: ModelConfig, kind: str) -> bool:
+    return config.positions == "rope" and kind == "self"
+
+
+def placed(config: ModelConfig, kind: str) -> bool:
+    return (config.positions == "alibi" or config.has_relative_bias) and kind == "self"
+
+
+def _shifted(call: Call, head: int, query: int) -> Tensor:
+    masked = call.masked[head][query]
+    return masked - masked[~masked.isneginf()].max()
+
+
+LINES = {
+    "input": Line(lambda c, h, i: c.x[i]),
+    "q": Line(lambda c, h, i: c.q_projected[h][i], ("input",)),
+    "k": Line(lambda c, h, i: c.k_projected[h]),
+    "v": Line(lambda c, h, i: c.v[h]),
+    "q_normed": Line(lambda c, h, i: c.q_normed[h][i], ("q",), normed),
+    "k_normed": Line(lambda c, h, i: c.k_normed[h], ("k",), normed),
+    "q_turned": Line(lambda c, h, i: c.q[h][i], ("q_normed q",), turned),
+    "k_turned": Line(lambda c, h, i: c.k[h], ("k_normed k",), turned),
+    "dots": Line(lambda c, h, i: c.dots[h][i], ("q_turned q_normed q", "k_turned k_normed k")),
+    "scores": Line(lambda c, h, i: c.scaled[h][i], ("dots",)),
+    "position": Line(lambda c, h, i: c.scores[h][i], ("scores",), placed),
+    "mask": Line(lambda c, h, i: c.masked[h][i], ("position scores",)),
+    "shift": Line(_shifted, ("mask",)),
+    "exp": Line(lambda c, h, i: _shifted(c, h, i).exp(), ("shift",)),
+    "sum": Line(lambda c, h, i: _shifted(c, h, i).exp().sum()[None], ("exp",)),
+    "weights": Line(lambda c, h, i: c.pattern[h][i], ("exp", "sum")),
+    "z": Line(lambda c, h, i: c.z[h][i], ("weights", "v")),
+    "head_out": Line(lambda c, h, i: c.head_out[h][i], ("z",)),
+    "attn_out": Line(lambda c, h, i: c.attn_out[i]),
+    "add": Line(lambda c, h, i: c.added[i]),
+    "norm": Line(lambda c, h, i: c.after[i], ("add",), lambda config, kind: config.norm_order == "post"),
+}
+"""The steps of a head in their order."""
+OF_ALL_HEADS = {
+    "heads": "q_projected",
+    "normed": "q_normed",
+    "turned": "q",
+    "shared": "k",
+    "scores": "scaled",
+    "position": "scores",
+    "mask": "masked",
+    "weights": "pattern",
+    "z": "z",
+}
+"""Step of a layer -> the list of `Call` that its result is, one tensor a head."""
 
 
 def traced(architecture: str, options: dict[str, Any]) -> tuple[Checkpoint, Trace, Eager]:
