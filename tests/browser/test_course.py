@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from vizformer.web.frame.progress import QUESTIONS
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.widgets import slides
 
@@ -50,30 +51,30 @@ def test_the_arithmetic_stays_where_everything_is_at_its_beginning(open_tab):
 
 @pytest.mark.sweep
 def test_answers_are_remembered_by_the_browser_and_can_be_forgotten(open_tab):
-    tab = open_tab("/masks?part=leak")
-    expect(tab.page.get_by_text("0 of 6 questions answered")).to_be_visible()
+    tab, all_of_it = open_tab("/masks?part=leak"), len(QUESTIONS["masks"])
+    expect(tab.page.get_by_text(f"0 of {all_of_it} questions answered")).to_be_visible()
     question = tab.page.get_by_test_id("stRadio").last
     with tab.runs():
         question.locator("label").nth(1).click()
     with tab.runs():
         tab.page.get_by_role("button", name="Show the answer").click()
     tab.settled()
-    expect(tab.page.get_by_text("1 of 6 questions answered")).to_be_visible()
+    expect(tab.page.get_by_text(f"1 of {all_of_it} questions answered")).to_be_visible()
     with tab.runs():
         tab.page.reload()  # a new session: only the browser knows
     tab.settled()
-    expect(tab.page.get_by_text("1 of 6 questions answered")).to_be_visible()
+    expect(tab.page.get_by_text(f"1 of {all_of_it} questions answered")).to_be_visible()
     tab.page.get_by_text("The course: what I have done").click()
     tab.settled()  # what is laid out anew while it is pressed hears nothing of it
     with tab.runs():
         tab.page.get_by_role("button", name="Forget my progress").click()
     tab.settled()
-    expect(tab.page.get_by_text("0 of 6 questions answered")).to_be_visible()
+    expect(tab.page.get_by_text(f"0 of {all_of_it} questions answered")).to_be_visible()
     tab.page.wait_for_function("() => JSON.parse(localStorage['vizformer.progress']).done.length === 0")
     with tab.runs():
         tab.page.reload()
     tab.settled()
-    expect(tab.page.get_by_text("0 of 6 questions answered")).to_be_visible()
+    expect(tab.page.get_by_text(f"0 of {all_of_it} questions answered")).to_be_visible()
 
 
 PLACES = """() => ["laboratory", "words"].map((name) => {

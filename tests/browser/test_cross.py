@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from tests.bundled import load
 from vizformer.analysis import alignment, telling_row
+from vizformer.web.frame.progress import QUESTIONS
 
 
 def sentence(tab):
@@ -34,7 +35,7 @@ def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab):
     tab.settled()
     expect(cells.nth(at)).to_have_text(f"{found.weights[2][row, column]:.2f}")
     expect(tab.page.get_by_test_id("stAlert").filter(has_text="Right.").first).to_be_visible()
-    expect(tab.page.get_by_text("1 of 6 questions answered").first).to_be_visible()
+    expect(tab.page.get_by_text(f"1 of {len(QUESTIONS['cross'])} questions answered").first).to_be_visible()
 
 
 def test_a_head_of_the_picture_marks_its_row_and_a_row_leads_to_its_head(open_tab):

@@ -20,6 +20,7 @@ from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.analysis.training.depth_gradients import gru_gradients, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.repeater import load_gru
+from vizformer.web.frame.progress import QUESTIONS
 from vizformer.web.lessons.map import gru as felt
 from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning
 from vizformer.web.widgets.slides import lesson_prose
@@ -353,4 +354,4 @@ def test_the_questions_know_the_answer(open_app: Open, part: str, name: str, rig
         app = next(one for one in app.button if one.key and one.key.startswith(f"ask.map.{name}.button")).click().run()
         assert not app.exception
         assert bool(app.success) == (choice == right)
-        assert "1 of 4 questions answered" in " ".join(caption.value for caption in app.caption)
+        assert f"1 of {len(QUESTIONS['map'])} questions answered" in " ".join(caption.value for caption in app.caption)

@@ -20,6 +20,7 @@ from vizformer.analysis.masks import leak, mask_edit, masked_after, rerun, zeroe
 from vizformer.components import mask, matrix
 from vizformer.explain import latex, masked_attention
 from vizformer.model.masks import KINDS, MaskKind, MaskRecipe, bigbird_mask, prefix_mask, window_mask
+from vizformer.web.frame.progress import QUESTIONS
 from vizformer.web.lessons.masks import leakage, mask_painting, notations, six_masks
 from vizformer.web.lessons.masks.masked_head import causal_head, tokens
 from vizformer.web.widgets.slides import lesson_prose
@@ -116,7 +117,7 @@ def test_the_count_is_asked_and_answered(open_app: Open) -> None:
     app = radio.set_value(radio.options.index(str(right))).run()
     app = next(button for button in app.button if "ask.masks.count" in button.key).click().run()
     assert any("Right" in element.value for element in app.success)
-    assert "1 of 6 questions answered" in words(app)
+    assert f"1 of {len(QUESTIONS['masks'])} questions answered" in words(app)
 
 
 CODED = [*((kind, False) for kind in KINDS), ("padding", True), ("window", True), ("bigbird", True)]

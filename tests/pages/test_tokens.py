@@ -18,6 +18,7 @@ from vizformer.analysis.vectors.embeddings import directions, neighbours, norms,
 from vizformer.assets import asset
 from vizformer.text.schemes import PAPER, SCHEMES, apply, bundled_table, cut, learn, words_of
 from vizformer.web.catalogue import server_folder
+from vizformer.web.frame.progress import QUESTIONS
 from vizformer.web.lessons.tokens.contexts import FRAMES, OCCASIONS, sense_gaps
 from vizformer.web.widgets import watched_work
 from vizformer.web.widgets.slides import lesson_prose
@@ -113,7 +114,9 @@ def test_the_question_of_the_pieces_is_about_this_sentence(open_app: Open) -> No
         choice.set_value(right).run()
         app = next(button for button in app.button if button.key.startswith("ask.tokens.pieces")).click().run()
         assert app.success
-        assert "1 of 8" in next(c.value for c in app.caption if "questions answered" in c.value)
+        assert f"1 of {len(QUESTIONS['tokens'])} " in next(
+            c.value for c in app.caption if "questions answered" in c.value
+        )
 
 
 def test_a_long_text_is_shown_in_part_and_counted_whole(open_app: Open) -> None:
