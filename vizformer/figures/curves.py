@@ -159,7 +159,7 @@ def _settle(figure: Figure, top: int) -> None:
     """Fixed margins and a legend below: measuring them in the browser would double the time of a change."""
     figure.update_layout(
         showlegend=True,
-        legend={"orientation": "h", "y": -0.24, "yanchor": "top"},
+        legend={"orientation": "h", "y": -0.34, "yanchor": "top"},
         margin={"l": 62, "r": 12, "t": top, "b": 120, "autoexpand": False},
     )
     figure.update_xaxes(automargin=False)

@@ -82,7 +82,7 @@ def _notes(query: np.ndarray, temperature: float) -> None:
     found = soft_lookup.look_up_query(query, keys, values, temperature=temperature)
     weight, *facts = lab.columns("weight", *FACTS)
     names = [f"{title}: q·k = {score:g}" for title, score in zip(titles, found.scores.tolist(), strict=True)]
-    drawn = figures.next_token_bars(names, found.weights, title=weight).update_xaxes(title="")
+    drawn = figures.next_token_bars(names, found.weights).update_xaxes(title=weight)
     chart.show(drawn, key="qkv.notes.weights", on=picture)
     for name, answer in (("soft", found.soft), ("hard", found.hard)):
         said = ", ".join(f"{fact} {value:.4g}" for fact, value in zip(facts, answer, strict=True))
