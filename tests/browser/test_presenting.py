@@ -12,6 +12,9 @@ from vizformer.web.widgets import slides
 SIZES = [(1920, 1080), (1024, 768)]
 
 
+HEARS_KEYS = "window.vizformerPresents"
+
+
 def turn_to(tab, number: int, key: str = "PageDown") -> None:
     """Presses a key until a slide is there: before it come the screens of the one that is shown."""
     steps = tab.page.locator(".st-key-slide-steps")
@@ -195,7 +198,7 @@ def test_presses_that_follow_each_other_at_once_are_a_slide_each(open_tab):
     page = open_tab("/heads?slide=notes-words").page  # where a press is a slide, however many screens that has
     steps = page.locator(".st-key-slide-steps")
     expect(steps).to_contain_text("slide 1 of")
-    page.wait_for_function("window.vizformerPresents")  # its script hears the keys
+    page.wait_for_function(HEARS_KEYS)
     for key, there in (("PageDown", "slide 3 of"), ("PageUp", "slide 1 of")):
         # In one task: the second press comes while the first is on its way, and the button is still that of the first slide.
         page.evaluate(
@@ -221,6 +224,7 @@ LATE_RUN = """() => {
 def test_the_notes_follow_the_slides_and_the_slides_the_notes(open_tab):
     tab = open_tab("/heads?slide=words")
     page = tab.page
+    page.wait_for_function(HEARS_KEYS)
     with page.expect_popup() as opened:
         page.keyboard.press("s")
     notes = opened.value
