@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from vizformer.web import turns as turns_module
-from vizformer.web.turns import Turns, Visitor, network, watching
+from vizformer.web.turns import MOST_FILES, TooManyFilesError, Turns, Visitor, in_turn, network, watching
 
 SOON = 60.0  # seconds; only reached where a test fails
 
@@ -266,3 +266,31 @@ def test_it_is_quiet_some_time_after_the_last_turn_has_ended(monkeypatch) -> Non
     assert not turns.idle(5.0)
     now[0] += 1.0
     assert turns.idle(5.0)
+
+
+def test_a_file_is_made_in_a_turn_and_one_visitor_asks_for_a_few_at_once(monkeypatch):
+    turns = Turns(at_once=1, long=SOON)
+    monkeypatch.setattr(turns_module, "TURNS", turns)
+    runs = Runs(turns)
+    runs.start("page")
+    runs.until(lambda: runs.began == ["page"])
+    monkeypatch.setattr(turns_module, "visitor", lambda: Visitor("hostile"))
+    made: list[bytes] = []
+    make = in_turn(lambda: b"file")
+    threads = [threading.Thread(target=lambda: made.append(make())) for _ in range(MOST_FILES)]
+    for thread in threads:
+        thread.start()
+    runs.until_waiting(MOST_FILES)
+    assert not made  # the page has the turn
+    with pytest.raises(TooManyFilesError):
+        make()
+    monkeypatch.setattr(turns_module, "visitor", lambda: Visitor("other"))
+    other = in_turn(lambda: b"other")
+    threads.append(threading.Thread(target=lambda: made.append(other())))
+    threads[-1].start()
+    runs.until_waiting(MOST_FILES + 1)  # nobody else is refused
+    runs.end()
+    for thread in threads:
+        thread.join(SOON)
+    assert sorted(made) == [b"file"] * MOST_FILES + [b"other"]
+    assert make() == b"file"  # and when those are made, more may be

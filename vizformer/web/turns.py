@@ -13,7 +13,7 @@ may be one program: they count as one visitor while a browser with a cookie wait
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -240,3 +240,39 @@ def watching() -> Iterator[None]:
         for turns in _held.__dict__.get("turns", ()):
             stack.enter_context(turns.watching())
         yield
+
+
+# Files that a visitor takes away: Streamlit makes each in a thread of its own, after the run that offered it.
+
+MOST_FILES = 4  # of one visitor that are made or wait; there are a few threads for those of all
+_files_lock = threading.Lock()
+_files: Counter[str] = Counter()  # visitor -> files that are made or wait
+
+
+class TooManyFilesError(Exception):
+    """Raised where one visitor asks for more files at once than a browser's presses do."""
+
+
+def in_turn(make: Callable[[], bytes]) -> Callable[[], bytes]:
+    """`make` to be called later, by another thread: it waits for a turn of the visitor whose script runs in this one.
+
+    What is returned raises TooManyFilesError where `MOST_FILES` of this visitor are made or wait already.
+    """
+    who = visitor()
+
+    def made() -> bytes:
+        name = _together(who)
+        with _files_lock:
+            if _files[name] >= MOST_FILES:
+                raise TooManyFilesError
+            _files[name] += 1
+        try:
+            with TURNS.turn(who):
+                return make()
+        finally:
+            with _files_lock:
+                _files[name] -= 1
+                if not _files[name]:
+                    del _files[name]
+
+    return made

@@ -34,6 +34,7 @@ from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
+from vizformer.web.turns import in_turn
 from vizformer.web.widgets import chart, model_input
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratories import laboratory
@@ -155,7 +156,7 @@ def hand_in(subject: Subject) -> None:
         file = notebook(language())
         st.download_button(
             _("The exercises as a notebook"),
-            file.read_bytes,
+            in_turn(file.read_bytes),
             file.name,
             "application/x-ipynb+json",
             key="compare.exercises",

@@ -26,6 +26,7 @@ from vizformer.web.catalogue.bounded_cache import RESULTS
 from vizformer.web.frame import presenting, sitemap
 from vizformer.web.inside_streamlit import get_script_run_ctx
 from vizformer.web.link import state
+from vizformer.web.turns import in_turn
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.laboratories import folded, is_open
 from vizformer.web.words.errors import plain
@@ -172,7 +173,7 @@ def _button(
 ) -> None:
     st.download_button(
         label,
-        make,
+        in_turn(make),
         f"{_safe(name)}.{ending}",
         files.MEDIA.get(ending, "application/octet-stream"),  # type: ignore[call-overload]
         key=f"{key}.{ending}",

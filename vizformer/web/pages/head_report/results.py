@@ -13,6 +13,7 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.pages.head_report import one_head
 from vizformer.web.pages.head_report.circuits import draw_circuits
+from vizformer.web.turns import in_turn
 from vizformer.web.widgets import attention_selector, chart, laboratories, lesson, map_words
 from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
 from vizformer.web.widgets.lab import aside
@@ -62,7 +63,7 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
             guarded()(draw_circuits)(model, found.kind, place)
     st.download_button(
         _("All numbers as a table (CSV)"),
-        data=lambda: report.csv().encode(),
+        data=in_turn(lambda: report.csv().encode()),
         file_name=f"heads-{report.model}.csv",
         mime="text/csv",
         on_click="ignore",

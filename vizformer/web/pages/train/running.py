@@ -17,6 +17,7 @@ from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
+from vizformer.web.turns import in_turn
 from vizformer.web.widgets import attention_selector, chart, map_words
 from vizformer.web.words import errors, labels
 from vizformer.web.words.i18n import (
@@ -149,7 +150,7 @@ def keep(name: str) -> None:
                 st.switch_page(entry.file)
         st.download_button(
             _("Download (zip)"),
-            data=lambda: trainings.archive(name),
+            data=in_turn(lambda: trainings.archive(name)),
             file_name=f"{name}.zip",
             mime="application/zip",
             on_click="ignore",
