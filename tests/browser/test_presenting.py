@@ -12,7 +12,7 @@ from vizformer.web.widgets import slides
 SIZES = [(1920, 1080), (1024, 768)]
 
 
-HEARS_KEYS = "window.vizformerPresents"
+HEARS_KEYS = "() => window.vizformerPresents"  # (a function: the page forbids eval)
 
 
 def turn_to(tab, number: int, key: str = "PageDown") -> None:
@@ -232,7 +232,7 @@ def test_the_notes_follow_the_slides_and_the_slides_the_notes(open_tab):
     expect(notes.locator(".st-key-slide-steps")).to_contain_text("slide 1 of")
     notes.evaluate(LATE_RUN)
     turn_to(tab, 2)
-    notes.wait_for_function("window.wasLate")
+    notes.wait_for_function("() => window.wasLate")
     notes.wait_for_url("**part=all*")
     expect(page.locator(".st-key-slide-steps")).to_contain_text("slide 2 of")
     with tab.runs():
