@@ -19,7 +19,7 @@ from vizformer.web.pages.lens import inputs
 ATTENTION = "pages/explore/attention.py"
 HEAD = """from tests.checkpoints.recorded.test_wrap import Letters, words
 from tests.recorder.hand_written import GPT, KINDS
-from tests.recorder.tiny_types import made
+from tests.recorder.all_types import VOCAB, made
 
 class Last(GPT):
     def forward(self, ids):
@@ -36,8 +36,8 @@ CODE = {
     "sinks": ('GPT(KINDS["Sinks"]), Letters()', "a cat", ("weights", "scores")),
     "unscored": ('small(GPT(KINDS["ReluAttention"])), Letters()', "a cat", ("weights",)),
     "last": ("Last(), Letters()", "a cat", ("weights", "scores")),
-    "bert": ('made("bert"), words(61)', "w7 w8 w9", ("weights", "scores")),
-    "t5": ('made("t5"), words(61)', "w7 w8 w9", ("weights", "scores")),
+    "bert": ('made("bert"), words(VOCAB)', "w7 w8 w9", ("weights", "scores")),
+    "t5": ('made("t5"), words(VOCAB)', "w7 w8 w9", ("weights", "scores")),
 }
 
 
@@ -84,7 +84,9 @@ def test_what_a_head_takes_from_each_key_stands_below_the_shares_of_heads(
         )
 
 
-@pytest.mark.parametrize(("made", "text"), [("Last(), Letters()", "a cat sat"), ('made("t5"), words(61)', "w7 w8 w9")])
+@pytest.mark.parametrize(
+    ("made", "text"), [("Last(), Letters()", "a cat sat"), ('made("t5"), words(VOCAB)', "w7 w8 w9")]
+)
 def test_the_tokens_that_an_answer_depends_on_are_tinted_by_gradients(
     open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, text: str
 ) -> None:

@@ -104,6 +104,7 @@ EXCEPTIONS: dict[str, tuple[dict[str, Any], str]] = {
         },
         "its default lacks them",
     ),
+    "t5": ({"decoder_start_token_id": 0}, "its default lacks it"),
     "vibevoice_asr": ({"acoustic_tokenizer_chunk_size": 3200}, "samples"),
     "xlstm": ({"chunk_size": 64}, "a length that its kernels want"),
     "xmod": ({"default_language": "en_XX"}, "its default lacks it"),
@@ -169,6 +170,15 @@ REFUSED = {
 WITHOUT_CACHE = {"blt", "xlstm"}
 """Whose code fails where it makes a cache."""
 
+BESIDE = {"vit": "ViTModel", "whisper": "WhisperForConditionalGeneration"}
+"""What reads images or sound."""
+CHOSEN: dict[str, int] = {
+    **dict.fromkeys(("gpt2", "gptj", "llama", "qwen2", "mistral", "gemma2", "bert", "roberta", "distilbert"), 2),
+    **dict.fromkeys(("gpt_neox", "falcon", "phi", "bloom", "mpt", "opt", "deepseek_v3", "gpt_oss", "vit"), 2),
+    **dict.fromkeys(("bart", "marian", "t5", "whisper"), 6),
+}
+"""The types that are looked at closely, and how many attention calls they make."""
+
 
 def tables() -> dict[str, str]:
     """The class of each type, its name by the type's."""
@@ -229,19 +239,19 @@ def _layers(fields: dict[str, Any]) -> tuple[int, list[int]] | None:
     return n, sorted(kept | ({n - 1} if len(kept) < 2 else set()))
 
 
-def config_of(name: str) -> Any:
+def config_of(name: str, **changes: Any) -> Any:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     cls = CONFIG_MAPPING[name]
     default = cls()
-    return cls(**small(default, name))
+    return cls(**{**small(default, name), **changes})
 
 
-def made(name: str, attention: str | None = None) -> nn.Module:
+def made(name: str, attention: str | None = None, **changes: Any) -> nn.Module:
     """A model in evaluation, every parameter drawn: norms, sinks and biases too."""
     import transformers
 
-    cls, config = getattr(transformers, tables()[name]), config_of(name)
+    cls, config = getattr(transformers, (tables() | BESIDE)[name]), config_of(name, **changes)
     if cls.config_class is not None and not isinstance(config, cls.config_class):
         config = config.get_text_config(decoder=True)
     if attention is not None:
@@ -257,12 +267,15 @@ def made(name: str, attention: str | None = None) -> nn.Module:
 
 def given(model: Any, n: int = 9) -> dict[str, Any]:
     """What its forward is handed."""
-    draw = torch.Generator().manual_seed(3)
-    ids = torch.randint(10, 60, (1, n), generator=draw)
-    takes = inspect.signature(model.forward).parameters
-    found: dict[str, Any] = {"input_ids": ids}
-    if model.config.model_type in WITHOUT_CACHE:
+    draw, config = torch.Generator().manual_seed(3), model.config
+    if model.main_input_name == "pixel_values":
+        return {"pixel_values": torch.randn(1, 3, config.image_size, config.image_size, generator=draw)}
+    found: dict[str, Any] = {"input_ids": torch.randint(10, 60, (1, n), generator=draw)}
+    if model.main_input_name == "input_features":
+        sound = (1, config.num_mel_bins, 2 * config.max_source_positions)
+        found = {"input_features": torch.randn(sound, generator=draw)}
+    if config.model_type in WITHOUT_CACHE:
         found["use_cache"] = False
-    if "decoder_input_ids" in takes and model.config.is_encoder_decoder:
+    if "decoder_input_ids" in inspect.signature(model.forward).parameters and config.is_encoder_decoder:
         found["decoder_input_ids"] = torch.randint(10, 60, (1, 2 * n // 3), generator=draw)
     return found

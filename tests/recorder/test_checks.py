@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import vizformer as vf
+from tests.recorder.all_types import CHOSEN, given, made
 from tests.recorder.hand_written import GPT, KINDS, Additive, Attention, Block, D, Separate, d, future, ids
-from tests.recorder.tiny_types import TYPES, inputs, made
 from vizformer.recorder import check, check_lengths, lengths_of
 
 
@@ -19,9 +19,10 @@ def test_a_style_is_exact_whole_and_tokenwise(name):
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_a_type_is_exact_whole_and_tokenwise(name):
-    found = check(made(name, "eager"), **inputs(name))
+    model = made(name, "eager")
+    found = check(model, **given(model))
     assert (found.exact, found.whole, found.tokenwise, found.said) == (True, True, True, ())
 
 
@@ -264,13 +265,14 @@ def test_flex_attention_is_named():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bart"])
 def test_generation_of_transformers_is_one_run(name):
-    model, given = made(name, "sdpa"), inputs(name)
-    given.pop("decoder_input_ids", None)
+    model = made(name, "sdpa")
+    inputs = given(model)
+    inputs.pop("decoder_input_ids", None)
     with torch.no_grad(), vf.recording(model) as trace:
-        out = model.generate(**given, max_new_tokens=6, min_new_tokens=6, do_sample=False)
+        out = model.generate(**inputs, max_new_tokens=6, min_new_tokens=6, do_sample=False)
     assert trace.n_runs == 1
     assert not trace.escaped, [str(said) for said in trace.escaped]
-    whole = {"decoder_input_ids": out[:, :-1], **given} if name == "bart" else {"input_ids": out[:, :-1]}
+    whole = {"decoder_input_ids": out[:, :-1], **inputs} if name == "bart" else {"input_ids": out[:, :-1]}
     at_once = vf.record(model, **whole)
     assert trace.sites == at_once.sites
     for one, other in zip(trace.attention, at_once.attention, strict=True):
@@ -281,8 +283,8 @@ def test_generation_of_transformers_is_one_run(name):
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
 def test_heads_that_a_static_cache_folds_into_queries_are_named():
-    model = made("llama", "sdpa")
+    model = made("llama", "sdpa", num_key_value_heads=2)
     options = dict(max_new_tokens=3, min_new_tokens=3, do_sample=False, cache_implementation="static")
     with torch.no_grad(), vf.recording(model) as trace:
-        model.generate(**inputs("llama"), disable_compile=True, **options)
+        model.generate(**given(model), disable_compile=True, **options)
     assert any("2 queries for 1 tokens" in str(said) for said in trace.escaped)

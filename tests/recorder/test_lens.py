@@ -6,8 +6,8 @@ from torch import nn
 from torch.testing import assert_close
 
 import vizformer as vf
+from tests.recorder.all_types import CHOSEN, given, made
 from tests.recorder.hand_written import GPT, KINDS, Cached, ids
-from tests.recorder.tiny_types import TYPES, inputs, made
 from vizformer.errors import TraceError
 from vizformer.recorder import record
 from vizformer.recorder.head_weights import Out, WritesRecorder, heard_again, writes_of_keys
@@ -26,9 +26,10 @@ def test_the_lens_is_the_final_norm_and_head_on_an_earlier_stream(name):
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_what_a_type_hands_back_is_made_of_its_last_stream(name):
-    trace = record(made(name), **inputs(name))
+    model = made(name, "eager")
+    trace = record(model, **given(model))
     last = [point for point in trace.points if point.block >= 0][-1]
     found = trace.logits_of(trace.rows(last))
     if trace.logits is not None:
@@ -139,9 +140,10 @@ def test_a_model_that_hands_back_its_last_row_has_shares_and_a_lens_of_each(posi
 
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_shares_of_a_type_sum_to_its_logit(name):
-    trace = record(made(name), **inputs(name))
+    model = made(name, "eager")
+    trace = record(model, **given(model))
     shares = trace.logit_shares(3, 7)
     assert sum(shares.values) + shares.constant == pytest.approx(shares.logit, abs=1e-5)
     assert shares.error < 1e-5

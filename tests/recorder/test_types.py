@@ -4,28 +4,29 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.recorder.tiny_types import TYPES, inputs, made
+from tests.recorder.all_types import CHOSEN, given, made
 from vizformer.recorder import record
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 
 # their eager attention hands back weights without what multiplies v, or is asked for by other means
-SDPA_TOO = [name for name in TYPES if name not in ("gptj", "gpt_oss", "falcon", "bloom", "mpt", "t5", "gemma2")]
+SDPA_TOO = [name for name in CHOSEN if name not in ("gptj", "gpt_oss", "falcon", "bloom", "mpt", "t5", "gemma2")]
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_maps_of_a_type_are_those_that_it_hands_back(name):
-    model, given = made(name), inputs(name)
+    model = made(name, "eager")
+    inputs = given(model)
     with torch.no_grad():
-        out = model(**given, output_attentions=True)
-    trace = record(model, **given)
-    assert len(trace.attention) == TYPES[name][2]
+        out = model(**inputs, output_attentions=True)
+    trace = record(model, **inputs)
+    assert len(trace.attention) == CHOSEN[name]
     assert not trace.escaped, [str(said) for said in trace.escaped]
     handed = [
         out.get(field) or () for field in ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
     ]
     maps = [weights[0] for group in handed for weights in group]
-    assert len(maps) == TYPES[name][2]
+    assert len(maps) == CHOSEN[name]
     for attention in trace.attention:
         found = attention.maps()
         nearest = min(float((found - one).abs().max()) for one in maps if one.shape == found.shape)
@@ -40,8 +41,8 @@ def test_maps_of_a_type_are_those_that_it_hands_back(name):
 
 @pytest.mark.parametrize("name", SDPA_TOO)
 def test_the_fused_call_of_a_type_records_what_the_eager_one_does(name):
-    given = inputs(name)
-    eager, fused = (record(made(name, attention), **given) for attention in ("eager", "sdpa"))
+    models = (made(name, attention) for attention in ("eager", "sdpa"))
+    eager, fused = (record(model, **given(model)) for model in models)
     assert eager.sites == fused.sites
     for one, other in zip(eager.attention, fused.attention, strict=True):
         assert {call.kind for step in other.steps for call in step} == {"sdpa"}

@@ -103,7 +103,7 @@ class Exercise:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of its functions."""
+        """The names of its functions."""
         return tuple(solution.__name__ for solution in self.task.solutions)
 
     def check(self, *functions: Callable[..., Any], text: str = SENTENCE) -> Checked:

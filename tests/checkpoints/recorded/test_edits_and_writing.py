@@ -12,8 +12,8 @@ from torch.testing import assert_close
 import vizformer as vf
 from tests import pretend_device
 from tests.checkpoints.recorded.test_wrap import Letters, Translator, words
+from tests.recorder.all_types import VOCAB, made
 from tests.recorder.hand_written import GPT, KINDS, V, d
-from tests.recorder.tiny_types import made
 from vizformer.errors import GenerationError, TraceError
 from vizformer.generation import BeamTree, Sampling
 from vizformer.model import Edit, Patch
@@ -44,8 +44,8 @@ def pair(tmp_path_factory):
     """A GPT-2 converted, and the same one wrapped."""
     folder, model = tmp_path_factory.mktemp("gpt2"), made("gpt2")
     model.save_pretrained(folder)
-    words(61).save(str(folder / "tokenizer.json"))
-    return vf.load(folder), vf.wrap(model, words(61))
+    words(VOCAB).save(str(folder / "tokenizer.json"))
+    return vf.load(folder), vf.wrap(model, words(VOCAB))
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -116,7 +116,7 @@ def test_a_beam_finds_what_our_own_finds(pair):
 @pytest.mark.parametrize("name", ["t5", "bart"])
 def test_an_encoder_decoder_of_transformers_writes_with_its_cache(name):
     model = made(name)
-    checkpoint = vf.wrap(model, words(61))
+    checkpoint = vf.wrap(model, words(VOCAB))
     steps = list(checkpoint.stream("w7 w8 w9", max_new=8))
     start = [*checkpoint.shape.start_ids]
     with torch.no_grad():
@@ -134,7 +134,7 @@ def test_an_encoder_decoder_of_transformers_writes_with_its_cache(name):
 @pytest.mark.parametrize("name", ["mistral", "gemma2", "gpt_oss", "deepseek_v3", "falcon", "bloom"])
 def test_types_are_edited_and_write_with_their_caches_also_beyond_a_window(name):
     model = made(name)
-    checkpoint, ids = vf.wrap(model, words(61)), [7, 8, 9]
+    checkpoint, ids = vf.wrap(model, words(VOCAB)), [7, 8, 9]
     steps = list(checkpoint.stream("w7 w8 w9", max_new=8))  # windows are of 4
     for step in steps:
         with torch.no_grad():
@@ -180,7 +180,7 @@ def test_a_model_that_hands_back_its_last_row_alone_writes():
 
 
 def test_an_encoder_of_one_token_stays_an_encoder():
-    checkpoint = vf.wrap(made("bert"), words(61))
+    checkpoint = vf.wrap(made("bert"), words(VOCAB))
     assert checkpoint.trace("w7").sites == ("encoder.0.self", "encoder.1.self")
     with pytest.raises(TraceError, match="no decoder"):
         checkpoint.generate("w7")

@@ -11,8 +11,8 @@ from torch.testing import assert_close
 
 import vizformer as vf
 from tests.recorded_code import EXAMPLE
+from tests.recorder.all_types import VOCAB, made
 from tests.recorder.hand_written import GPT, KINDS, LAYERS, D, H, V, d
-from tests.recorder.tiny_types import made
 from vizformer.errors import CheckpointError, TokenizerError, TraceError
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz .!"
@@ -87,19 +87,19 @@ def test_an_encoder_decoder_of_torch():
     [("gpt2", "decoder-only", 2), ("bert", "encoder-only", 2), ("t5", "encoder-decoder", 6)],
 )
 def test_models_of_transformers(name, architecture, sites):
-    checkpoint = vf.wrap(made(name), words(61))
+    checkpoint = vf.wrap(made(name), words(VOCAB))
     assert checkpoint.shape.architecture == architecture
     trace = checkpoint.trace("w7 w8 w9", target="w5 w6" if sites == 6 else None)
     assert len(trace.sites) == sites
-    assert trace.logits.shape == (3, 61)
+    assert trace.logits.shape == (3, VOCAB)
     assert checkpoint.has_head
 
 
 def test_a_gpt2_converted_and_wrapped_is_the_same(tmp_path):
     model = made("gpt2")
     model.save_pretrained(tmp_path)
-    words(61).save(str(tmp_path / "tokenizer.json"))
-    own, recorded = vf.load(tmp_path), vf.wrap(model, words(61))
+    words(VOCAB).save(str(tmp_path / "tokenizer.json"))
+    own, recorded = vf.load(tmp_path), vf.wrap(model, words(VOCAB))
     for field in ("architecture", "decoder_heads", "d_model", "d_head", "vocab_size", "max_positions"):
         assert getattr(own.shape, field) == getattr(recorded.shape, field), field
     one, two = (checkpoint.trace("w7 w8 w9 w10 w8") for checkpoint in (own, recorded))
@@ -163,7 +163,7 @@ def test_bad_input_is_refused_in_words():
 def test_how_long_a_text_may_be_is_tried_where_nothing_says_it():
     assert vf.wrap(GPT(), Letters()).shape.max_positions == 32  # its table of places
     assert vf.wrap(Translator(), Letters()).shape.max_positions == 32
-    assert vf.wrap(made("gpt2"), words(61)).shape.max_positions == 64
+    assert vf.wrap(made("gpt2"), words(VOCAB)).shape.max_positions == 64
     endless = GPT()
     endless.wpe = nn.Embedding(2000, D)
     assert vf.wrap(endless, Letters()).shape.max_positions == 1024
