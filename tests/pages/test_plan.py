@@ -42,6 +42,22 @@ def test_the_minutes_add_up_and_follow_the_course(minutes: int) -> None:
     assert all(3 <= end - begin <= 8 for begin, end in ends)
 
 
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_row_has_the_minutes_that_its_words_take_aloud(code: str) -> None:
+    """At 130 English words or 220 Chinese characters a minute, and one minute for the question and for each thing to try."""
+    for row in plan.tables()["row"]:
+        page, part = row["part"].split(".")
+        words = lesson_words.parts(page, code)[part]
+        question = words.get("asks", {}).get(row.get("asks"), {})
+        tries, why = words.get("try", ()), question.get("why", "")
+        said = [*tries, *words.get("wrong", ()), words.get("text", ""), question.get("question", "")]
+        n_words, n_characters = lesson_words.counted(
+            [*said, why if isinstance(why, str) else max(why.values(), key=len)]
+        )
+        needed = n_words / 130 + n_characters / 220 + 1 + len(tries)
+        assert all(needed <= given for given in row["minutes"] if given), (row["part"], needed)
+
+
 def test_the_lectures_lead_to_every_lesson_and_every_concept() -> None:
     assert {place.split(".")[0] for place in OF_LECTURES} == {lesson.url for lesson in sitemap.COURSE}
     assert len(OF_LECTURES) == len(set(OF_LECTURES))

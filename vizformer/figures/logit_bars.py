@@ -116,7 +116,7 @@ def next_token_bars(tokens: Sequence[str], probabilities: NDArray[np.floating], 
     values = np.asarray(probabilities, dtype=np.float32)
     hover = fill(words["next_token"], token="%{y}", value="%{x:.4f}")
     figure = token_bars(tokens, values, [_percent(value, words) for value in values.ravel().tolist()], hover)
-    frame(figure, title, height=70 + 30 * max(3, len(tokens)), bargap=0.25)
+    frame(figure, title, height=86 + 34 * max(3, len(tokens)), bargap=0.25)
     figure.update_layout(margin={"r": 64})  # the label of a bar that fills the scale stands outside it
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title=safe(words["probability"]))
     return figure

@@ -346,6 +346,8 @@ def enlarge(drawn: dict[str, Any]) -> None:
     _enlarge_letters(drawn)
     if "height" in layout:
         layout["height"] = round(layout["height"] * TALLER)
+    if "margin" in layout:
+        layout["margin"] = {**layout["margin"], "t": round(layout["margin"]["t"] * LARGER)}
 
 
 def _enlarge_letters(part: object) -> None:

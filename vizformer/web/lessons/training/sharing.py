@@ -19,7 +19,7 @@ from vizformer.web.words import labels
 
 lab = Laboratory("training", "sharing")
 USES = ("encoder", "decoder", "logits")
-ROWS, COLUMNS = 12, 16  # of the tables, in the picture
+ROWS, COLUMNS = 12, 8  # of the tables, in the picture
 
 
 @cached
