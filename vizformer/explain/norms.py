@@ -57,17 +57,17 @@ def formula(norm: Norm, result: str, row: str) -> str:
     )
 
 
-def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float, index: int = 0) -> str:
-    """The formula with the numbers of component `index`."""
+def live(symbol: str, row: Float[ndarray, " d"], norm: Norm, result: float) -> str:
+    """The formula with the numbers of component 0."""
     assert norm.eps is not None
-    weight, eps = latex.factor(float64(norm.weight)[index]), latex.number(norm.eps)
+    weight, eps = latex.factor(float64(norm.weight)[0]), latex.number(norm.eps)
     if isinstance(norm, nn.RMSNorm):
         root = rf"\sqrt{{{latex.number((row**2).mean())} + {eps}}}"
-        return rf"{symbol} = \frac{{{latex.number(row[index])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
+        return rf"{symbol} = \frac{{{latex.number(row[0])}}}{{{root}}} \cdot {weight} = {latex.number(result)}"
     root = rf"\sqrt{{{latex.number(row.var())} + {eps}}}"
     return (
-        rf"{symbol} = \frac{{{latex.number(row[index])} - {latex.factor(row.mean())}}}{{{root}}}"
-        rf" \cdot {weight} + {latex.factor(float64(norm.bias)[index])} = {latex.number(result)}"
+        rf"{symbol} = \frac{{{latex.number(row[0])} - {latex.factor(row.mean())}}}{{{root}}}"
+        rf" \cdot {weight} + {latex.factor(float64(norm.bias)[0])} = {latex.number(result)}"
     )
 
 

@@ -46,9 +46,9 @@ def signed_scale() -> Scale:
     return [(i / last, colour) for i, colour in enumerate(ORANGE_BLUE)]
 
 
-def signed(end: float, middle: float = 0.0) -> dict[str, object]:
-    """The colours of a map whose scale ends `end` below and above its middle, which is nearly white."""
-    return {"zmin": middle - end, "zmax": middle + end, "colorscale": signed_scale()}
+def signed(end: float) -> dict[str, object]:
+    """The colours of a map whose scale ends `end` below and above 0, which is nearly white."""
+    return {"zmin": -end, "zmax": end, "colorscale": signed_scale()}
 
 
 def reach(values: NDArray[np.floating]) -> float:

@@ -121,12 +121,12 @@ def _of(x: Tensor, at: slice) -> Tensor:
     return x if len(x) == 1 else x[at]
 
 
-def products_of(call: Call, dtype: torch.dtype = torch.float64) -> Tensor | None:
+def products_of(call: Call) -> Tensor | None:
     """q k^T of a call, [batch and heads, n_q, n_k]; None if it is not known which rows belong together."""
     q, k = (None if one is None else one.rows(call.lead) for one in (call.q, call.k))
     if q is None or k is None or q.shape[-1] != k.shape[-1]:
         return None
-    return q.to(dtype) @ k.to(dtype).mT
+    return q.double() @ k.double().mT
 
 
 def row_of(form: Form, call: Call, at: int, query: int) -> Tensor | None:

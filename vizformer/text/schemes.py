@@ -184,18 +184,17 @@ def pair_counts(words: Iterable[tuple[Word, int]]) -> Counter[Pair]:
     return counts
 
 
-def learn(words: Mapping[Word, int], merges: int, least: int = 2) -> tuple[Learned, ...]:
+def learn(words: Mapping[Word, int], merges: int) -> tuple[Learned, ...]:
     """Learns up to `merges` merges: count the pairs, merge the most frequent one, begin again.
 
-    Ties go to the pair that is met first.  Every step counts everything anew, so this is for small texts.
-
-    `least`: pairs that occur less often are not merged.
+    Ties go to the pair that is met first.  A pair that occurs once is not merged.  Every step counts everything anew, so
+    this is for small texts.
     """
     now = list(words.items())
     steps: list[Learned] = []
     while len(steps) < merges:
         counts = pair_counts(now).most_common()  # equal counts stay in the order in which they were met
-        if not counts or counts[0][1] < least:
+        if not counts or counts[0][1] < 2:
             break
         pair = counts[0][0]
         now = [(merge(word, pair), times) for word, times in now]

@@ -117,9 +117,9 @@ def examples(task: Task, rng: random.Random, count: int, *, held_out: bool) -> l
     return found
 
 
-def _letters(shortest: int, longest: int, symbols: str, answer: Callable[[str], str]) -> Callable[..., Example]:
+def _letters(symbols: str, answer: Callable[[str], str]) -> Callable[..., Example]:
     def sample(rng: random.Random) -> Example:
-        question = "".join(rng.choices(symbols, k=rng.randint(shortest, longest)))
+        question = "".join(rng.choices(symbols, k=rng.randint(2, 8)))
         return Example(question, answer(question))
 
     return sample
@@ -183,9 +183,9 @@ _BOTH: tuple[Architecture, ...] = ("encoder-decoder", "decoder-only")
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("copy", LETTERS, ":", True, _BOTH, 8, _letters(2, 8, LETTERS, _same), _same, "cafe"),
-        Task("reverse", LETTERS, ":", True, _BOTH, 8, _letters(2, 8, LETTERS, _reversed), _reversed, "badge"),
-        Task("sort", DIGITS, ":", True, _BOTH, 8, _letters(2, 8, DIGITS, _sorted), _sorted, "31415"),
+        Task("copy", LETTERS, ":", True, _BOTH, 8, _letters(LETTERS, _same), _same, "cafe"),
+        Task("reverse", LETTERS, ":", True, _BOTH, 8, _letters(LETTERS, _reversed), _reversed, "badge"),
+        Task("sort", DIGITS, ":", True, _BOTH, 8, _letters(DIGITS, _sorted), _sorted, "31415"),
         Task("addition", DIGITS + "+", "=", True, _BOTH, 5, _sum, _added, "47+38"),
         Task("repeat", LETTERS, "", False, ("decoder-only",), 11, _repeated, _continued, "gcadg"),
     )

@@ -179,9 +179,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _is_small(value: object, most: int = 1000) -> bool:
+def _is_small(value: object) -> bool:
     """Whether there are few values in it: in a pickle, a list may hold another one twice, and that again."""
-    left, waiting = most, [value]
+    left, waiting = 1000, [value]
     while waiting and left:
         left -= 1
         inner = waiting.pop()

@@ -32,14 +32,12 @@ head = of_trace(find_telling_head)
 
 
 @guarded()
-def choose(
-    subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True, suggest: bool = False
-) -> str:
-    """Draws the boxes; what is to be said below the picture (Markdown): why they open on this head, where it was suggested,
-    what the row of the query chooses, on which token the head rests, if it does, and that no head finds a pronoun's noun.
+def choose(subject: Subject, *, cross: bool = True, query: bool = True) -> str:
+    """Draws the boxes, which open on the head that the numbers single out; what is to be said below the picture (Markdown):
+    why on this one, what the row of the query chooses, on which token the head rests, if it does, and that no head finds a
+    pronoun's noun.
 
     `cross`: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
-    `suggest`: whether to open on the head that the numbers single out.
     """
     shape = subject.shape
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
@@ -49,20 +47,19 @@ def choose(
     n_layers = shape.layers_of(kind)
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=shape.n_heads, query=len(queries))
-    why = open_on_a_head(subject, kind) if suggest else ""
+    why = open_on_a_head(subject, kind)
     with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(usable) > 1:
             st.segmented_control(
                 _("Kind of attention"), usable, format_func=labels.kind_button, required=True, **_bind("kind")
             )
         st.selectbox(_("Layer"), range(n_layers), **_bind("layer"))
-        if head:
-            st.selectbox(_("Head"), range(shape.n_heads), **_bind("head"))
+        st.selectbox(_("Head"), range(shape.n_heads), **_bind("head"))
         if query:
             choose_query(subject, kind)
     row = map_words.said(subject, kind, state.view().query_of(queries)) if query else ""
-    rests = map_words.resting_on(subject, kind, state.view().layer, state.view().head) if head else ""
-    found = map_words.pronoun(subject) if head and kind == usable[0] else None
+    rests = map_words.resting_on(subject, kind, state.view().layer, state.view().head)
+    found = map_words.pronoun(subject) if kind == usable[0] else None
     return " ".join(filter(None, (why, row, rests, plain(found[1]) if found else "")))
 
 

@@ -31,13 +31,11 @@ def one_of(
     label: str,
     name: str,
     names: Mapping[Setting, str] | Collection[Setting],
-    usual: Setting | None = None,
     *,
     labelled: bool = True,
 ) -> Setting:
-    """Which of a few values a setting of the link has; `usual`, or the first one, where it says none; labels are `names`."""
+    """Which of a few values a setting of the link has; the first one where it says none; labels are `names`."""
     options = list(names)
-    usual = options[0] if usual is None else usual
     called = names if isinstance(names, Mapping) else {value: str(value) for value in options}
     st.segmented_control(
         label,
@@ -45,9 +43,9 @@ def one_of(
         format_func=called.__getitem__,
         required=True,
         label_visibility="visible" if labelled else "collapsed",
-        **lesson.setting(name, usual, options),
+        **lesson.setting(name, options[0], options),
     )
-    return lesson.value(name, usual, options)
+    return lesson.value(name, options[0], options)
 
 
 def box(

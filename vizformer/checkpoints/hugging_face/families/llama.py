@@ -4,7 +4,7 @@ Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Mode
 weights published with it.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -277,9 +277,9 @@ def biases(fields: Fields, options: Options) -> Options:
     return {"bias": bias, "attention_bias": "same" if attention is bias else "all" if attention else "none"}
 
 
-def attention_bias(ours: str, name: str = "attention_bias") -> Callable[[Fields, Options], Options]:
-    """Reads a flag of families whose feed-forward networks have no biases: whether attention has those of `ours`."""
-    return lambda fields, options: {"bias": False, "attention_bias": ours if fields.flag(name) else "none"}
+def attention_bias(fields: Fields, options: Options) -> Options:
+    """What attention_bias says, of families whose feed-forward networks have no biases."""
+    return {"bias": False, "attention_bias": "all" if fields.flag("attention_bias") else "none"}
 
 
 def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
@@ -441,7 +441,7 @@ FAMILIES: tuple[Family, ...] = (
     # Biases for queries, keys and values alone (also of 2.5).  Yang et al. 2024, "Qwen2 Technical Report", section 2.2.
     relative(LIKE, "Qwen2", "qwen2", decoder, {"bias": False, "attention_bias": "qkv"}, tokenizer=qwen),
     # Norms of queries and keys, heads of a width of their own.  Yang et al. 2025, "Qwen3 Technical Report", section 2.
-    relative(LIKE, "Qwen3", "qwen3", decoder, attention_bias("all"), {"qk_norm": True}, tokenizer=qwen),
+    relative(LIKE, "Qwen3", "qwen3", decoder, attention_bias, {"qk_norm": True}, tokenizer=qwen),
     # Their language models inside those for pictures and texts.  Wang et al. 2024, "Qwen2-VL"; Bai et al. 2025, "Qwen2.5-VL
     # Technical Report"; Qwen Team 2025, "Qwen3-VL Technical Report".
     relative(
@@ -452,7 +452,7 @@ FAMILIES: tuple[Family, ...] = (
         {"bias": False, "attention_bias": "qkv"},
         tokenizer=qwen,
     ),
-    relative(LIKE, "Qwen3", "qwen3_vl_text", _of_texts, attention_bias("all"), {"qk_norm": True}, tokenizer=qwen),
+    relative(LIKE, "Qwen3", "qwen3_vl_text", _of_texts, attention_bias, {"qk_norm": True}, tokenizer=qwen),
     # LayerNorm, biases, no gate.  Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 6.
     relative(
         LIKE,

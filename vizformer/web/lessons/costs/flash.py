@@ -36,7 +36,7 @@ def online_softmax_steps(subject: Subject, site: str, head: int, query: int, til
 
 @lab.draws
 def draw_flash_attention(subject: Subject) -> None:
-    why = attention_selector.choose(subject, suggest=True)
+    why = attention_selector.choose(subject)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
     asked = factor(subject, site, head)
     if asked is None:

@@ -52,7 +52,7 @@ def linear_state(subject: Subject, site: str, head: int, query: int) -> np.ndarr
 @lab.draws
 def draw_linear_attention(subject: Subject) -> None:
     lesson.ask(bracket(subject))
-    why = attention_selector.choose(subject, cross=False, suggest=True)
+    why = attention_selector.choose(subject, cross=False)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
     found = linear_attention(subject, site, head)
     keys = labels.texts(subject.trace.tokens[labels.stacks(state.view().kind)[1]])

@@ -45,11 +45,11 @@ def scientific(value: float, digits: int = 3) -> str:
     return f"{mantissa} · 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
-def tex(value: float, digits: int = 3) -> str:
+def tex(value: float) -> str:
     """A number as LaTeX, large ones with a power of ten."""
     if abs(value) < 1e6:
         return f"{value:,.6g}".replace(",", "{,}")
-    mantissa, __, exponent = f"{value:.{digits}e}".partition("e")
+    mantissa, __, exponent = f"{value:.3e}".partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
 
 

@@ -31,7 +31,7 @@ contributions = of_run(head_outputs.contributions)
 @lab.draws
 def draw_head_split(subject: Subject) -> None:
     st.html(table.style())
-    why = attention_selector.choose(subject, suggest=True)
+    why = attention_selector.choose(subject)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
     site = attention_selector.site()
     found = contributions(subject, site, query)

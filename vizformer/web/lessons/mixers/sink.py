@@ -25,7 +25,7 @@ weights = torch.softmax(column, dim=-1)[:-1]  # the sink has no value"""
 @lab.draws
 def draw_attention_sink(subject: Subject) -> None:
     """A row of scores through both softmaxes; the scores can be lowered, and the sink's set."""
-    attention_selector.choose(subject, cross=False, suggest=True)
+    attention_selector.choose(subject, cross=False)
     view, query = state.view(), attention_selector.query(subject)
     record = subject.trace[attention_selector.site()]
     scores = mixers_by_hand.sink_row(record, view.head, query, 0.0, 0.0).scores

@@ -35,7 +35,7 @@ def draw_soft_lookup(subject: Subject) -> None:
         temperature = lab.steps("t", TEMPERATURES, 1.0)
     _notes(query, temperature)
     st.markdown(lab.text("model"))
-    why = attention_selector.choose(subject, suggest=True)
+    why = attention_selector.choose(subject)
     _sentence(subject, temperature)
     aside(why)
     lesson.ask(soft_lookup_question(subject, state.view().kind))

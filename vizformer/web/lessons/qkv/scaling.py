@@ -90,7 +90,7 @@ def line(subject: Subject) -> lesson.Choice:
 def _real_head(subject: Subject) -> None:
     """Draws the measures of softmax for a head of the model."""
     st.markdown(lab.text("model"))
-    why = attention_selector.choose(subject, query=False, suggest=True)
+    why = attention_selector.choose(subject, query=False)
     view, d_head, own = state.view(), subject.config.d_head, subject.config.attention_scale
     head = score_scale(subject, attention_selector.site(), view.head)
     names = {False: lab.text("row.plain"), True: lab.text("row.divided", d=d_head, divisor=f"{head.divisor:.4g}")}

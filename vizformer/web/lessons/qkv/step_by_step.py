@@ -33,7 +33,7 @@ def unnamed(view: View) -> str:
 @lab.draws
 def draw_step_by_step(subject: Subject) -> None:
     """The steps, so near to the top that a step further is seen, and below them what sets numbers by hand."""
-    why = attention_selector.choose(subject, suggest=True)
+    why = attention_selector.choose(subject)
     _steps(subject)
     aside(why)
     _editing(subject)

@@ -90,7 +90,7 @@ def share(value: float) -> str:
     return labels.percent(value)
 
 
-def best_of(names: Sequence[str], values: Sequence[float], most: int = MOST_OPTIONS) -> list[int] | None:
+def best_of(names: Sequence[str], values: Sequence[float]) -> list[int] | None:
     """Which of them to choose from, in their order: the largest, and others that read differently; None for one alone.
 
     The others are those of the largest values but the last, so that the choice is not too easy.
@@ -100,7 +100,7 @@ def best_of(names: Sequence[str], values: Sequence[float], most: int = MOST_OPTI
     for index in order:
         if names[index].strip() and names[index] not in [names[one] for one in chosen]:
             chosen.append(index)
-    return sorted(chosen[:most]) if len(chosen) > 1 and chosen[0] == order[0] else None
+    return sorted(chosen[:MOST_OPTIONS]) if len(chosen) > 1 and chosen[0] == order[0] else None
 
 
 def each(say: Say, names: Sequence[str], chosen: Sequence[int], right: int, values: Sequence[str]) -> list[Option]:
