@@ -21,7 +21,6 @@ import asyncio
 import io
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -32,15 +31,13 @@ from urllib.parse import urlsplit
 
 import click
 import numpy as np
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from tests.benchmarks import hostile, room
 from tests.benchmarks.classroom import connected, serving
 from tests.benchmarks.memory import MIB, resident
-from tests.benchmarks.neighbour import TIMES, attend_beside, make_model, read_on_many_sockets, train
+from tests.benchmarks.neighbour import Beside, attend_beside, make_model, read_on_many_sockets, slower_beside, train
 from tests.browser.driver import Server
 from tests.redis_server import RedisServer
 
@@ -54,13 +51,7 @@ async def announce_uploads(server: Server, end: float, done: list[float]) -> Non
         while time.perf_counter() < end:
             async with connected(server, local_addr=ELSEWHERE) as socket:
                 form = await hostile.run(socket, "report", model="zh-en")
-                ask = BackMsg()
-                ask.file_urls_request.request_id = ask.file_urls_request.session_id = form.session
-                ask.file_urls_request.file_names.append("model.safetensors")
-                await socket.send(ask.SerializeToString())
-                while not (message := ForwardMsg.FromString(await socket.recv())).HasField("file_urls_response"):
-                    pass
-                path = message.file_urls_response.file_urls[0].upload_url
+                path = (await hostile.place_for(socket, form, "model.safetensors")).upload_url
                 cookie = await asyncio.to_thread(hostile.cookie, server)
                 start = time.perf_counter()
                 reader, writer = await asyncio.open_connection(address.hostname, address.port, local_addr=ELSEWHERE)
@@ -93,24 +84,7 @@ async def hand_in_programs(server: Server, end: float, done: list[float]) -> Non
         while time.perf_counter() < end:
             async with connected(server, local_addr=ELSEWHERE) as socket:
                 form = await hostile.run(socket, "elsewhere")
-                ask = BackMsg()
-                ask.file_urls_request.request_id = ask.file_urls_request.session_id = form.session
-                ask.file_urls_request.file_names.append("maps.npz")
-                await socket.send(ask.SerializeToString())
-                while not (message := ForwardMsg.FromString(await socket.recv())).HasField("file_urls_response"):
-                    pass
-                (urls,) = message.file_urls_response.file_urls
-                start = time.perf_counter()
-                await asyncio.to_thread(hostile.send, server, urls.upload_url, "maps.npz", content)
-                ask = BackMsg()
-                ask.rerun_script.page_name, ask.rerun_script.query_string = "elsewhere", form.query
-                chosen = ask.rerun_script.widget_states.widgets.add(id=form.uploader)
-                chosen.file_uploader_state_value.uploaded_file_info.add(
-                    file_id=urls.file_id, name="maps.npz", size=len(content), file_urls=urls
-                )
-                ask.rerun_script.widget_states.widgets.add(id=form.button, trigger_value=True)
-                await hostile.answer(socket, ask)
-                done.append(time.perf_counter() - start)
+                done.append((await hostile.hand_in(socket, server, "elsewhere", form, "maps.npz", content)).seconds)
 
     await _until(end, *map(hand_in, range(10)))
 
@@ -169,8 +143,7 @@ DOORS: Mapping[str, Callable[[Server, float, list[float]], Awaitable[None]]] = {
 }
 
 
-def main_of(door: str, models: Path, n_readers: int, minutes: float) -> tuple[list[float], list[float], float]:
-    """Seconds of the class and of the visitor, MiB of the server at the end."""
+def beside(door: str, models: Path, n_readers: int, minutes: float) -> Beside:
     with ExitStack() as stack:
         if door == "redis":
             redis = RedisServer(Path(stack.enter_context(tempfile.TemporaryDirectory())))
@@ -190,20 +163,10 @@ def main_of(door: str, models: Path, n_readers: int, minutes: float) -> tuple[li
 @click.option("--only", default="", help="Doors whose names contain this.")
 def main(n_readers: int, minutes: float, only: str) -> None:
     """Prints how long a class waits, alone and beside each door."""
-    click.echo("| beside | answers | p50, s | p95, s | most, s | his answers | of them p50, s | MiB at the end |")
-    click.echo("|---|---:|---:|---:|---:|---:|---:|---:|")
-    p95s = []
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder))
-        for door in ("nothing", *(one for one in DOORS if only in one)):
-            seconds, done, memory = main_of(door, Path(folder), n_readers, minutes)
-            p95s.append(seconds[int(0.95 * (len(seconds) - 1))])
-            his = f"{len(done)} | {statistics.median(done):.1f}" if done else " | "
-            click.echo(
-                f"| {door} | {len(seconds)} | {statistics.median(seconds):.2f} | {p95s[-1]:.2f} | {seconds[-1]:.2f} "
-                f"| {his} | {memory:.0f} |"
-            )
-    sys.exit(max(p95s) > TIMES * p95s[0])
+        doors = ("nothing", *(one for one in DOORS if only in one))
+        sys.exit(slower_beside(doors, lambda door: beside(door, Path(folder), n_readers, minutes)))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import click
@@ -120,8 +121,39 @@ def send(server: Server, path: str, name: str, content: bytes) -> None:
     urllib.request.urlopen(request, timeout=120).close()
 
 
+async def place_for(socket: ClientConnection, form: Answer, name: str) -> Any:
+    """Where the server takes a file of the form of a page."""
+    ask = BackMsg()
+    ask.file_urls_request.request_id = ask.file_urls_request.session_id = form.session
+    ask.file_urls_request.file_names.append(name)
+    await socket.send(ask.SerializeToString())
+    while not (message := ForwardMsg.FromString(await socket.recv())).HasField("file_urls_response"):
+        pass
+    (urls,) = message.file_urls_response.file_urls
+    return urls
+
+
+async def hand_in(
+    socket: ClientConnection, server: Server, page: str, form: Answer, name: str, content: bytes
+) -> Answer:
+    """A file goes the way that a browser sends it; then the button is pressed."""
+    urls = await place_for(socket, form, name)
+    start = time.perf_counter()
+    await asyncio.to_thread(send, server, urls.upload_url, name, content)
+    ask = BackMsg()
+    ask.rerun_script.page_name, ask.rerun_script.query_string = page, form.query
+    chosen = ask.rerun_script.widget_states.widgets.add(id=form.uploader)
+    chosen.file_uploader_state_value.uploaded_file_info.add(
+        file_id=urls.file_id, name=name, size=len(content), file_urls=urls
+    )
+    ask.rerun_script.widget_states.widgets.add(id=form.button, trigger_value=True)
+    found = await answer(socket, ask)
+    found.seconds = time.perf_counter() - start
+    return found
+
+
 async def put_up(socket: ClientConnection, server: Server, path: Path) -> Answer:
-    """A file, or a folder as a zip, goes the way that a browser sends it; then the button is pressed."""
+    """A file, or a folder as a zip, is handed in."""
     form = await run(socket, "report", model="zh-en")
     name, content = f"{path.name}.zip" if path.is_dir() else path.name, io.BytesIO()
     if path.is_dir():
@@ -130,25 +162,7 @@ async def put_up(socket: ClientConnection, server: Server, path: Path) -> Answer
                 archive.write(one, one.name)
     else:
         content.write(path.read_bytes())
-    ask = BackMsg()
-    ask.file_urls_request.request_id = ask.file_urls_request.session_id = form.session
-    ask.file_urls_request.file_names.append(name)
-    await socket.send(ask.SerializeToString())
-    while not (message := ForwardMsg.FromString(await socket.recv())).HasField("file_urls_response"):
-        pass
-    (urls,) = message.file_urls_response.file_urls
-    start = time.perf_counter()
-    await asyncio.to_thread(send, server, urls.upload_url, name, content.getvalue())
-    ask = BackMsg()
-    ask.rerun_script.page_name, ask.rerun_script.query_string = "report", form.query
-    chosen = ask.rerun_script.widget_states.widgets.add(id=form.uploader)
-    chosen.file_uploader_state_value.uploaded_file_info.add(
-        file_id=urls.file_id, name=name, size=content.tell(), file_urls=urls
-    )
-    ask.rerun_script.widget_states.widgets.add(id=form.button, trigger_value=True)
-    found = await answer(socket, ask)
-    found.seconds = time.perf_counter() - start
-    return found
+    return await hand_in(socket, server, "report", form, name, content.getvalue())
 
 
 def opened(server: Server) -> connect:
