@@ -64,81 +64,31 @@ KINDS |= {f"{kind}_text": (partial(written_whole, kind), PICTURES) for kind in (
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 # Other values of every field that some family computes with, whether or not the family at hand knows the field.
-VALUES: dict[str, tuple[Any, ...]] = {
+_VALUES: dict[str, tuple[Any, ...]] = {
     "clip_qkv": (0.1,),
-    **dict.fromkeys(
-        ("number_of_conv_states", "full_attention_interval", "linear_num_key_heads", "linear_conv_kernel_dim"), (1, 3)
-    ),
-    **dict.fromkeys(("linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim"), (12,)),
-    **dict.fromkeys(
-        (
-            "num_attention_heads",
-            "n_head",
-            "n_heads",
-            "num_heads",
-            "encoder_attention_heads",
-            "decoder_attention_heads",
-            "head_dim",
-            "d_kv",
-        ),
-        (2,),
-    ),
-    **dict.fromkeys(
-        (
-            "num_hidden_layers",
-            "n_layer",
-            "n_layers",
-            "num_layers",
-            "num_decoder_layers",
-            "encoder_layers",
-            "decoder_layers",
-        ),
-        (1,),
-    ),
-    **dict.fromkeys(
-        (
-            "hidden_size",
-            "n_embd",
-            "d_model",
-            "dim",
-            "n_inner",
-            "embedding_size",
-            "word_embed_proj_dim",
-            "type_vocab_size",
-            "decoder_vocab_size",
-            "n_embed",
-        ),
-        (8,),
-    ),
-    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), (48,)),
+    """
+    num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads head_dim d_kv
+    """: (2,),
+    """
+    num_hidden_layers n_layer n_layers num_layers num_decoder_layers encoder_layers decoder_layers
+    """: (1,),
+    """
+    hidden_size n_embd d_model dim n_inner embedding_size word_embed_proj_dim type_vocab_size decoder_vocab_size
+    """: (8,),
+    "max_position_embeddings n_positions n_ctx": (48,),
     "num_key_value_heads": (1, 4),
     "attention_window": (2, 8, [4, 4], [4, 6], [4], 3, 0, "all", 128),
-    "norm_eps": (0.1, 0),
     "afn": ("relu", "silu", "tanh"),
-    "local_attention": (1, 5, None),
-    "global_attn_every_n_layers": (1, 2, 0),
-    "global_rope_theta": (50.0,),
-    "local_rope_theta": (50.0,),
-    "classifier_activation": ("silu",),
-    "num_experts": (0, 2),
-    "moe_intermediate_size": (8, 9),
-    "attention_type": ("block_sparse", "original_full"),
-    "block_size": (2,),
-    "num_random_blocks": (1,),
     "max_window_layers": (1,),
     "sliding_window": (3, None),
     "layer_types": (SLIDING,),
     "use_sliding_window": (True, False),
     "attention_chunk_size": (3,),
-    "original_max_position_embeddings": (24,),
     "relative_attention_num_buckets": (4,),
-    "max_relative_positions": (5, 9, -1, 0),
-    "position_buckets": (4, 16, -1, 0),
-    "norm_rel_ebd": ("none", "layer_norm"),
     "relative_attention_max_distance": (5,),
-    **dict.fromkeys(("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_epsilon"), (0.1,)),
-    **dict.fromkeys(("hidden_act", "activation_function", "activation"), ("gelu_new", "silu", "quick_gelu")),
-    **dict.fromkeys(("dense_act_fn",), ("silu", "relu")),
+    "layer_norm_eps layer_norm_epsilon rms_norm_eps norm_epsilon": (0.1,),
+    "hidden_act activation_function activation": ("gelu_new", "silu", "quick_gelu"),
+    "dense_act_fn": ("silu", "relu"),
     "is_gated_act": (True, False),
     "feed_forward_proj": ("gelu", "gated-gelu", "gated-silu"),
     "rope_theta": (50.0,),
@@ -152,66 +102,22 @@ VALUES: dict[str, tuple[Any, ...]] = {
         {},
     ),
     "rope_parameters": ({**LINEAR, "rope_theta": 50.0}, LLAMA3, {"partial_rotary_factor": 0.25}, {}, None),
-    **dict.fromkeys(
-        (
-            "scale_attn_weights",
-            "scale_attn_by_inverse_layer_idx",
-            "reorder_and_upcast_attn",
-            "add_cross_attention",
-            "is_decoder",
-            "is_encoder_decoder",
-            "tie_word_embeddings",
-            "scale_embedding",
-            "attention_bias",
-            "mlp_bias",
-            "do_layer_norm_before",
-            "_remove_final_layer_norm",
-            "enable_bias",
-            "layer_norm_elementwise_affine",
-            "share_encoder_decoder_embeddings",
-            "scale_decoder_outputs",
-            "is_causal",
-            "use_bidirectional_attention",
-            "normalize_before",
-            "normalize_embedding",
-            "add_final_layer_norm",
-            "static_position_embeddings",
-            "use_bias",
-            "rescale_embeddings",
-            "rotary_value",
-            "use_task_id",
-            "use_prompt",
-            "qkv_bias",
-            "sinusoidal_pos_embds",
-            "norm_topk_prob",
-            "norm_bias",
-            "decoder_bias",
-            "classifier_bias",
-            "relative_attention",
-            "position_biased_input",
-            "share_att_key",
-            "legacy",
-        ),
-        (True, False),
-    ),
+    """
+    scale_attn_weights scale_attn_by_inverse_layer_idx reorder_and_upcast_attn add_cross_attention is_decoder
+    is_encoder_decoder tie_word_embeddings scale_embedding attention_bias mlp_bias do_layer_norm_before
+    _remove_final_layer_norm enable_bias layer_norm_elementwise_affine share_encoder_decoder_embeddings
+    scale_decoder_outputs is_causal normalize_before normalize_embedding add_final_layer_norm
+    static_position_embeddings use_bias use_task_id use_prompt sinusoidal_pos_embds
+    """: (True, False),
     "per_layer_config": ({"1": {"num_attention_heads": 2}},),
     "position_embedding_type": ("relative_key",),
-    **dict.fromkeys(
-        (
-            "mlp_layer_types",
-            "mtp_layer_types",
-            "vision_aspect_ratio",
-            "vision_feature_layer",
-            "vision_feature_select_strategy",
-            "output_loading_info",
-            "output_cross_attentions",
-            "ffn_dim",
-            "start_token_id",
-        ),
-        (1,),
-    ),  # asked for by code of all models
-    **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"), (7, 10**6)),
+    """
+    mlp_layer_types mtp_layer_types vision_aspect_ratio vision_feature_layer vision_feature_select_strategy
+    output_loading_info output_cross_attentions ffn_dim start_token_id
+    """: (1,),
+    "bos_token_id eos_token_id pad_token_id decoder_start_token_id": (7, 10**6),
 }
+VALUES = {name: values for names, values in _VALUES.items() for name in names.split()}
 # What a refusal may name instead: the field that repeats it, or says the opposite.
 SAME = {
     "feed_forward_proj": ("dense_act_fn",),
