@@ -21,9 +21,9 @@ HEALTH = "/_stcore/health"
 ANALYZE = shutil.which("systemd-analyze")
 
 
-def instructions() -> dict[str, list[str]]:
-    """The instructions of the Containerfile, by name."""
-    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+def instructions(file: str = "Containerfile") -> dict[str, list[str]]:
+    """The instructions of a file that makes an image, by name."""
+    text = (DEPLOY / file).read_text(encoding="utf-8")
     lines = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", text, flags=re.M)).splitlines()
     found = defaultdict(list)
     for line in filter(None, lines):
@@ -69,6 +69,29 @@ def test_the_image_starts_the_app_and_looks_after_it() -> None:
     assert "HOME=/tmp VIZFORMER_STATE=/tmp/state" in image["ENV"][0]
     for base in image["FROM"]:
         assert base.startswith("${BASE}")
+
+
+def test_the_image_of_a_space_listens_where_the_space_looks() -> None:
+    image = instructions("space/Dockerfile")
+    _, head, _ = (DEPLOY / "space" / "README.md").read_text(encoding="utf-8").split("---\n")
+    said, command = yaml.safe_load(head), json.loads(image["CMD"][0])
+    started = understood(command[1:])
+    assert (command[0], said["sdk"], image["USER"]) == ("vizformer", "docker", ["1000"])
+    assert (started["host"], started["port"]) == ("0.0.0.0", said["app_port"])
+    assert image["EXPOSE"] == [str(said["app_port"])]
+    assert all(started[switch] for switch in ("no_upload", "no_hub", "no_path"))
+
+
+def test_the_notebook_of_binder_draws_a_sentence() -> None:
+    cells = json.loads((DEPLOY / "binder" / "vizformer.ipynb").read_text(encoding="utf-8"))["cells"]
+    install, *code = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert install.startswith("%pip install")
+    assert install.endswith(" vizformer")
+    *before, last = "\n".join(code).splitlines()
+    assert last.startswith("vf.view(")
+    given: dict[str, object] = {}
+    exec("\n".join(before), given)
+    assert "vf-attention" in eval(last, given)._repr_html_()
 
 
 def test_the_manifests_fit_the_image_and_each_other() -> None:

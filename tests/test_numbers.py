@@ -391,6 +391,7 @@ ELSEWHERE = {
 """Document -> the test that holds its numbers (its floor, for the table of circuits)."""
 MEASURED = {
     "decisions.md": "times and bytes of one machine, measured once, when something was decided by them",
+    "releasing.md": "times and bytes of one machine, measured once, and versions",
     "traps.md": "facts of other programs",
 }
 
