@@ -1,12 +1,20 @@
 """Every part of every lesson, for every bundled model, in both languages: drawn, without an error; questions work."""
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
+from tests.pages.reading import run
+from tests.test_numbers import is_rounded
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.widgets import slides
+from vizformer.web.widgets.lesson import Formula, pasteable
 
 MODELS = {"zh-en": "我有一只猫。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 LEFT_OUT = {  # (lesson, model) -> parts in which there is nothing to ask, and what the part says instead
@@ -43,13 +51,49 @@ def test_every_part_is_drawn_for_every_model(open_app: Open, lesson: str, model:
         app = tabs.set_value(part).run() if part != PARTS[lesson][0] else app
         assert not app.exception, part
         assert not app.error, (part, [error.value for error in app.error])
-        for code in app.code:
-            exec(code.value, {})  # as whoever pastes it
         left_out, reason = LEFT_OUT.get((lesson, model), ((), ""))
         if part in left_out:
             assert any(reason in info.value for info in app.info), part
         else:
             assert any(asked(app, lesson).values()), f"no question in the part {part}"
+
+
+OTHER_NUMBERS = {
+    **{"qkv.scale": "draws vectors of its own", "training.gradient": "trains a layer of its own"},
+    **{"cross.three": "shapes, which stand in its comments", "costs.results": "a power of ten"},
+}
+"""Part -> why the numbers beside its code are none that the code leaves."""
+
+
+def left(names: dict[str, Any]) -> Iterator[float]:
+    """The numbers that code leaves in its names, and what they are without a minus."""
+    for value in names.values():
+        if isinstance(value, int | float) or (isinstance(value, torch.Tensor) and not value.is_meta):
+            yield from torch.as_tensor(value).double().abs().flatten().tolist()
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("lesson", PAGES)
+def test_the_code_of_a_part_runs_and_gives_a_number_beside_it(
+    open_app: Open, lesson: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Formula] = []
+    show_code = Formula.show_code
+    monkeypatch.setattr(Formula, "show_code", lambda one: (shown.append(one), show_code(one)))
+    for part in PARTS[lesson]:
+        shown.clear()
+        app = open_app(PAGES[lesson], model=model, text=MODELS[model], part=part)
+        for code in app.code:
+            exec(code.value, {})  # as whoever pastes it
+        for one in shown:
+            given = {name: torch.as_tensor(value) for name, value in one.given.items()}
+            real = {name: value for name, value in given.items() if not value.is_meta}
+            names = {name: value.float() if value.is_floating_point() else value for name, value in real.items()}
+            done = run(pasteable(one.code, one.given), **names)
+            said = re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?<=\d)(\{,\}|,|\\,)(?=\d)", "", one.live))
+            found = any(is_rounded(number, value) for value in left(done) for number in said)
+            assert found or not said or f"{lesson}.{part}" in OTHER_NUMBERS, (part, one.live)
 
 
 @pytest.mark.sample(3)
