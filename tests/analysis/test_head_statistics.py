@@ -40,13 +40,6 @@ def test_habits_by_construction() -> None:
     assert found.visible == N
 
 
-def test_the_expert_of_a_deed_is_the_head_that_does_it_most() -> None:
-    half = 0.6 * shifted(-1) + 0.4 * EVEN
-    found = head_statistics(maps(half, shifted(-1), EVEN, FIRST))
-    assert found.experts() == {"previous": (0, 1), "first": (0, 3)}
-    assert not head_statistics(maps(EVEN, EVEN)).experts()
-
-
 def test_under_a_causal_mask() -> None:
     even = np.tril(np.ones((N, N))) / np.arange(1, N + 1)[:, None]
     found = head_statistics(maps(shifted(-1), FIRST, even, causal=True))

@@ -26,13 +26,6 @@ from vizformer.web.widgets.map_words import PAIRS
 from vizformer.web.words import part_names
 
 PAGE = "pages/learn/heads.py"
-DEEDS = (
-    "attends to the previous token",
-    "attends to the query's own token",
-    "attends to the next token",
-    "attends to the first token",
-    "attends to the last token",
-)
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 SITES = {
     "zh-en": ("cross", "decoder.1.cross"),
@@ -91,8 +84,7 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     checkpoint = load(model)
     trace = checkpoint.trace(TEXTS[model])
     found = head_statistics(head_maps(trace, kind), cross=kind == "cross")
-    experts = [table for table in tables(app) if table[0][0] in DEEDS]
-    rows = tables(app)[len(experts)]
+    rows = tables(app)[0]
     assert len(rows) == checkpoint.model.config.n_heads
     starts = {
         "previous": "attends to the previous token",
@@ -109,12 +101,7 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
             assert row[1].startswith(starts[tendency])
             assert f"{found.shares[tendency][1, head]:.0%}" in row[1]
         assert number(row[2]) == pytest.approx(found.effective[1, head], abs=0.05)
-    assert marked(app, len(experts)) == [2]
-    named = {row[0]: row[1] for table in experts for row in table}
-    assert named == {
-        next(deed for deed in DEEDS if deed.startswith(starts[tendency])): f"layer {layer}, head {head}"
-        for tendency, (layer, head) in found.experts().items()
-    }
+    assert marked(app, 0) == [2]
     brought = key_contributions(checkpoint, trace, site, 2, 1)
     order = np.argsort(-brought.weights, kind="stable")[:4]
     assert [number(row[1]) for row in tables(app)[-1]] == pytest.approx(brought.weights[order], abs=1e-4)

@@ -70,15 +70,6 @@ class HeadStatistics:
         best = max(clear, key=lambda tendency: clear[tendency])
         return best if clear[best] > -np.inf else None
 
-    def experts(self) -> dict[Tendency, tuple[int, int]]:
-        """The layer and head with the largest excess over chance, for everything that some head clearly does."""
-        found = {}
-        for tendency, excess in self._excess().items():
-            layer, head = np.unravel_index(excess.argmax(), excess.shape)
-            if excess[layer, head] > -np.inf:
-                found[tendency] = (int(layer), int(head))
-        return found
-
     def _excess(self) -> dict[Tendency, Float[ndarray, "n_layers n_heads"]]:
         """The excess of each share over chance; -inf where the tendency is not clear or not possible."""
         excess = {}

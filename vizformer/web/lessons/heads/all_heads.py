@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -13,7 +13,7 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.asked_prompts import ASKED, KINDS, MODEL, HeadRoles, roles_of_heads
 from vizformer.analysis.corpus_heads.report import digest
 from vizformer.analysis.heads import measures
-from vizformer.analysis.heads.measures import HeadStatistics, Tendency
+from vizformer.analysis.heads.measures import HeadStatistics
 from vizformer.assets import asset
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
@@ -33,7 +33,6 @@ from vizformer.web.words import labels, part_names
 from vizformer.web.words.i18n import translate, words
 
 lab = Laboratory("heads", "all", wide=True)
-DEEDS: tuple[Tendency, ...] = get_args(Tendency)  # what a head may do
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 
 
@@ -87,7 +86,6 @@ def draw_all_heads(subject: Subject) -> None:
     lesson.ask(all_heads_question(subject, kind))
     draw_roles(lab, subject)
     found = head_statistics(subject, kind)
-    _experts(found)
     _doings(found, *place)
     _importance(subject)
 
@@ -112,20 +110,6 @@ def all_heads_question(subject: Subject, kind: Kind | None = None) -> lesson.Cel
     )
     grid = lesson.Grid(labels.texts(queries), labels.texts(keys), asked.weights)
     return lesson.CellChoice(grid=grid, answer=(asked.query, asked.key), **said)
-
-
-def _experts(found: HeadStatistics) -> None:
-    """Draws the head with the largest share for every tendency that some head clearly has in this sentence."""
-    deeds, rows = lab.texts("deed", DEEDS), []
-    for deed, (layer, head) in found.experts().items():
-        share = float(found.shares[deed][layer, head])
-        place = lab.text("place", layer=layer, head=head)
-        rows.append(Row(deeds[deed], place, Number(share, f"{share:.0%}")))
-    if not rows:
-        lab.note("none")
-        return
-    columns = lab.columns("deed", "expert", "share")
-    st.html(table.to_html(columns, rows, bar=2, caption=lab.text("experts")))
 
 
 def _doings(found: HeadStatistics, layer: int, chosen: int) -> None:
