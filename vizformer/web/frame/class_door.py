@@ -118,7 +118,8 @@ def banner(presenting: bool) -> None:
     if not presenting:
         leading()
     if classroom.has_ended():
-        show_info("The class is over. The page is yours.")
+        with st.container(key="class-over"):
+            show_info("The class is over. The page is yours.")
     code = classroom.follows()
     if code is None:
         return
