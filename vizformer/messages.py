@@ -44,13 +44,13 @@ def messages_of(texts: Mapping[str, str]) -> dict[str, Message]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Rising numbers as text, the same in every language: "0, 2–5"."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for number in numbers:
-        if found and found[-1][-1] == number - 1:
-            found[-1][1:] = [number]
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1][1:] = [number]
         else:
-            found.append([number])
-    return ", ".join("–".join(map(str, run)) for run in found)
+            runs.append([number])
+    return ", ".join("–".join(map(str, run)) for run in runs)
 
 
 def _english(value: object) -> object:

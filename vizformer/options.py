@@ -86,13 +86,13 @@ class Kind(NamedTuple):
 
 def read_kinds(table: type) -> dict[str, Kind]:
     """The kind of each option of a dataclass, from its annotations."""
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for name, hint in get_type_hints(table, include_extras=True).items():
         if get_origin(hint) is Literal:
-            found[name] = Kind(choices=get_args(hint))
+            kinds[name] = Kind(choices=get_args(hint))
             continue
         parts = [hint] if get_origin(hint) is Annotated else get_args(hint) or [hint]  # of int | None both
         bound = next((part.__metadata__[0] for part in parts if get_origin(part) is Annotated), None)
         plain = (part.__origin__ if get_origin(part) is Annotated else get_origin(part) or part for part in parts)
-        found[name] = Kind(types=tuple(plain), bound=bound)
-    return found
+        kinds[name] = Kind(types=tuple(plain), bound=bound)
+    return kinds

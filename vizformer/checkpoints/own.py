@@ -87,10 +87,10 @@ class Checkpoint(AnyCheckpoint):
         self, read: dict[str, tuple[Token, ...]], edit: Edit | None, heard: Callable[[int], None] | None
     ) -> Trace:
         trace = Trace(tokens=read, assumed=self.assumed, heard=heard)
-        given = [self.tensor(tokens) for tokens in read.values()]
+        ids = [self.tensor(tokens) for tokens in read.values()]
         segments = self.segments(next(iter(read.values()))) if len(read) == 1 else None
         with torch.inference_mode():
-            self.model(*given, segments=segments, trace=trace, edit=edit)
+            self.model(*ids, segments=segments, trace=trace, edit=edit)
         return _finished(trace)
 
     def _stream(self, prompt: list[int], beginning: list[int], **options: Any) -> Iterator[GenerationStep]:
@@ -105,11 +105,11 @@ class Checkpoint(AnyCheckpoint):
         return (prompt, beginning) if self.model.encoder is not None else (beginning, [])
 
     def embeddings(self, trace: Trace) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-        found = {}
+        rows = {}
         for stack, tokens in trace.tokens.items():
             table = self.model.token_table(stack)  # type: ignore[arg-type]
-            found[stack] = table(self.tensor(tokens)).detach().clone(), table.weight.detach()
-        return found
+            rows[stack] = table(self.tensor(tokens)).detach().clone(), table.weight.detach()
+        return rows
 
     def logits_of(self, trace: Trace, rows: Mapping[str, torch.Tensor], position: int) -> torch.Tensor:
         model, memory = self.model, None
@@ -271,9 +271,11 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Trans
     assert config is not None
     model = _empty_model(config, len(weights.tensors))
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: stored.shape for name, stored in weights.tensors.items()}
-    if expected != found:
-        wrong = sorted(set(expected) ^ set(found)) or sorted(n for n in expected if expected[n] != found[n])
+    stored_shapes = {name: stored.shape for name, stored in weights.tensors.items()}
+    if expected != stored_shapes:
+        wrong = sorted(set(expected) ^ set(stored_shapes)) or sorted(
+            n for n in expected if expected[n] != stored_shapes[n]
+        )
         raise CheckpointError(
             "{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
             "models.",

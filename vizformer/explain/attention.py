@@ -150,10 +150,10 @@ def mixing_steps(o: HeadNumbers) -> Iterator[Step]:
     )
     if after is None:
         return
-    said = norms.written(after, ("r'_i", "y_i"), rf"r'_{{{i},0}}", added, left[0], ("out", "added"))
-    said["operands"] = (Operand(rf"y_{{{i}}}", N_("the sum"), added), *said["operands"])
+    norm_step = norms.written(after, ("r'_i", "y_i"), rf"r'_{{{i},0}}", added, left[0], ("out", "added"))
+    norm_step["operands"] = (Operand(rf"y_{{{i}}}", N_("the sum"), added), *norm_step["operands"])
     text = _NORM[norms.is_rms(after)]
-    yield make("norm", N_("Normalise"), text, symbol=rf"r'_{{{i}}}", result=left, proof=direct, **said)
+    yield make("norm", N_("Normalise"), text, symbol=rf"r'_{{{i}}}", result=left, proof=direct, **norm_step)
 
 
 # Is the input normalised, and by an RMSNorm?
@@ -210,8 +210,8 @@ def attention_steps(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: in
     """
     o = head_numbers(checkpoint, trace, site, head, query)
     projections = [_projection(o, name) for name in "qkv"]
-    made = [_input(o), *projections, *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *mixing_steps(o)]
-    return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in made]
+    steps = [_input(o), *projections, *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *mixing_steps(o)]
+    return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
 
 
 def _marked(step: Step, o: HeadNumbers) -> Step:
@@ -243,22 +243,22 @@ def _set_by_hand(key: str, o: HeadNumbers) -> bool:
 def _input(o: HeadNumbers) -> Step:
     norm, i, r, x = o.site.around.before, o.query, o.all.x[0], o.all.read[0]
     words = dict(query=i, d_model=len(r), place=in_words(o.site.before))
-    title, said = (
+    title, written = (
         N_("The input row"),
         dict[str, Any](formula="x_i = r_i", live=rf"x_{{{i}}} = {latex.row(x)}", code="x = r"),
     )
-    given: dict[str, Tensor] = {"r": o.all.residual[0]}
+    inputs: dict[str, Tensor] = {"r": o.all.residual[0]}
     operands: tuple[Operand, ...] = (Operand(rf"r_{{{i}}}", N_("the residual stream at the query's position"), r),)
     if norm is not None:
-        title, said = (
+        title, written = (
             N_("The input row, normalised"),
             norms.written(norm, ("x_i", "r_i"), rf"x_{{{i},0}}", r, x[0], ("x", "r")),
         )
-        given, operands = given | said.pop("inputs"), operands + said.pop("operands")
+        inputs, operands = inputs | written.pop("inputs"), operands + written.pop("operands")
     text = filled(_INPUT[norm is not None, norm is not None and norms.is_rms(norm)], **words)
     proof = replace(o.proof("q"), direct=False)
     return Step(
-        "input", title, text, symbol=rf"x_{{{i}}}", result=x, proof=proof, operands=operands, inputs=given, **said
+        "input", title, text, symbol=rf"x_{{{i}}}", result=x, proof=proof, operands=operands, inputs=inputs, **written
     )
 
 

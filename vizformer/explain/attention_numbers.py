@@ -76,8 +76,8 @@ class AttentionNumbers(Sublayer):
         return self.read if name == "q" else self.source
 
     def linear(self, name: str) -> nn.Linear:
-        found: nn.Linear = getattr(self.attention, f"W_{name.upper()}")
-        return found
+        layer: nn.Linear = getattr(self.attention, f"W_{name.upper()}")
+        return layer
 
     def weight(self, name: str) -> Float[ndarray, "d_model width"]:
         return float64(self.linear(name).weight).T
@@ -95,10 +95,10 @@ class AttentionNumbers(Sublayer):
 
     @cached_property
     def _projected(self) -> dict[str, Float[ndarray, "heads n d_head"]]:
-        made = {
+        projected = {
             name: stored(self.rows(name) @ self.weight(name) + bias_of(self.linear(name)), self.dtype) for name in "qkv"
         }
-        return {name: split_heads(rows, self.attention.d_head) for name, rows in made.items()}
+        return {name: split_heads(rows, self.attention.d_head) for name, rows in projected.items()}
 
     @cached_property
     def _normed(self) -> dict[str, Float[ndarray, "heads n d_head"]]:
@@ -108,14 +108,15 @@ class AttentionNumbers(Sublayer):
     @cached_property
     def recomputed(self) -> dict[str, Float[ndarray, "heads n d_head"]]:
         """q, k and v after norm and rotation, with the numbers set by hand: what the proofs compare with the model's own."""
-        found = dict(self._normed)
+        tensors = dict(self._normed)
         if self.rotation is not None:
             angles = self.rotation.angles
-            found["q"] = turn(found["q"], angles[self.queries], self.dtype)
-            found["k"] = turn(found["k"], angles, self.dtype)
+            tensors["q"] = turn(tensors["q"], angles[self.queries], self.dtype)
+            tensors["k"] = turn(tensors["k"], angles, self.dtype)
         first = {"q": self.queries.start or 0}
         return {
-            name: set_cells(self.trace, f"{self.site.name}.{name}", t, first.get(name, 0)) for name, t in found.items()
+            name: set_cells(self.trace, f"{self.site.name}.{name}", t, first.get(name, 0))
+            for name, t in tensors.items()
         }
 
     def after_step(self, name: str, step: str = "") -> Float[ndarray, "heads n d_head"]:
@@ -128,15 +129,15 @@ class AttentionNumbers(Sublayer):
         return (self._normed if step == "_normed" else self._projected)[name]
 
     def recorded(self, name: str) -> Float[Tensor, "heads n d_head"]:
-        found: Tensor = getattr(self.record, name)
-        return found[:, self.queries] if name == "q" else found
+        tensor: Tensor = getattr(self.record, name)
+        return tensor[:, self.queries] if name == "q" else tensor
 
     def terms(self, name: str) -> Float[ndarray, "heads n d_head"] | None:
         """The size of the terms behind q, k or v in half precision; None if a norm or a rotation follows."""
         if not self.is_half or not self.is_last(name, ""):
             return None
-        found = sizes(self.rows(name), self.weight(name), bias_of(self.linear(name)))
-        return split_heads(found, self.attention.d_head)
+        terms = sizes(self.rows(name), self.weight(name), bias_of(self.linear(name)))
+        return split_heads(terms, self.attention.d_head)
 
     def used(self, name: str) -> Float[ndarray, "heads n d_head"]:
         """q, k or v as the products read them, [heads or key/value heads, n, d_head]."""
@@ -297,8 +298,8 @@ class HeadNumbers:
         """The rows of this head in tensors [heads, n, d_head] of q, k or v; the single row of q."""
         if of is None:
             return np.zeros(())
-        found = of[self.own(name)]
-        return found[0] if name == "q" else found
+        own = of[self.own(name)]
+        return own[0] if name == "q" else own
 
     def after_step(self, name: str, step: str = "") -> ndarray:
         return self.part(name, self.all.after_step(name, step))
@@ -306,8 +307,8 @@ class HeadNumbers:
     def columns(self, name: str) -> dict[str, Tensor]:
         """This head's columns of W_Q, W_K or W_V and its part of the bias, as in x W + b: W_Q (b_Q), ..."""
         weight, bias = head_projection(self.all.attention, name, self.head)
-        found = {f"W_{name.upper()}": weight}
-        return found if bias is None else found | {f"b_{name.upper()}": bias}
+        columns = {f"W_{name.upper()}": weight}
+        return columns if bias is None else columns | {f"b_{name.upper()}": bias}
 
     def axes(self, name: str) -> tuple[Axis, ...]:
         return ("features",) if name == "q" else KEYS
@@ -320,10 +321,10 @@ class HeadNumbers:
             head=self.own(name),
             place=in_words(self.site.name),
         )
-        found, recorded = self.part(name, self.all.recomputed[name]), self.all.recorded(name)[self.own(name)]
+        recomputed, recorded = self.part(name, self.all.recomputed[name]), self.all.recorded(name)[self.own(name)]
         recorded = recorded[0] if name == "q" else recorded
         terms = self.part(name, self.all.terms(name))
-        return Proof.compare(anchor, found, recorded, self.all.is_last(name, step), terms=terms)
+        return Proof.compare(anchor, recomputed, recorded, self.all.is_last(name, step), terms=terms)
 
     def proof_of_z(self, *, direct: bool) -> Proof:
         anchor = N_(
@@ -344,6 +345,6 @@ def head_numbers(checkpoint: AnyCheckpoint, trace: Trace, site: str, head: int, 
     Raises:
         TraceError: no such site, head or query.
     """
-    found = site_numbers(checkpoint, trace, site, query)
-    found.record.check(head)
-    return HeadNumbers(found, head, found.queries.start)
+    numbers = site_numbers(checkpoint, trace, site, query)
+    numbers.record.check(head)
+    return HeadNumbers(numbers, head, numbers.queries.start)

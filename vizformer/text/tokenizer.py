@@ -202,14 +202,14 @@ class Tokenizer:
             return str(self._backend.decode(ids, skip_special_tokens=True))
 
     def id_of(self, piece: str) -> int | None:
-        found: int | None = self._backend.token_to_id(piece)
-        return found
+        id: int | None = self._backend.token_to_id(piece)
+        return id
 
     @property
     def unknown_id(self) -> int | None:
         """The id of the unknown token: the one that the file names, else one with a usual name; None if there is none."""
-        said = getattr(self._backend.model, "unk_token", None)
-        pieces = [said, *UNKNOWN_PIECES] if isinstance(said, str) else UNKNOWN_PIECES
+        named = getattr(self._backend.model, "unk_token", None)
+        pieces = [named, *UNKNOWN_PIECES] if isinstance(named, str) else UNKNOWN_PIECES
         return next((id for piece in pieces if (id := self.id_of(piece)) is not None), None)
 
     def is_special(self, id: int) -> bool:
@@ -266,14 +266,14 @@ def _too_long(n: int) -> TokenizerError:
 
 def _printable(error: BaseException) -> str:
     """The text of an error on one line of printable characters, cut to 200: it may quote a damaged file."""
-    said = "".join(character if character.isprintable() else "?" for character in str(error))
-    return said if len(said) <= 200 else f"{said[:200]}..."
+    text = "".join(character if character.isprintable() else "?" for character in str(error))
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _state(part: Any) -> dict[str, Any]:
     """The settings of a tokenizer's part, as its file has them; empty if there is no such part."""
-    said: dict[str, Any] = {} if part is None else json.loads(part.__getstate__())
-    return said
+    settings: dict[str, Any] = {} if part is None else json.loads(part.__getstate__())
+    return settings
 
 
 def _spelling(decoder: dict[str, Any]) -> Spelling:
