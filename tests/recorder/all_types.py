@@ -247,7 +247,7 @@ def config_of(name: str, **changes: Any) -> Any:
     return cls(**{**small(default, name), **changes})
 
 
-def made(name: str, attention: str | None = None, **changes: Any) -> nn.Module:
+def made(name: str, attention: str | None = None, **changes: Any) -> Any:
     """A model in evaluation, every parameter drawn: norms, sinks and biases too."""
     import transformers
 
