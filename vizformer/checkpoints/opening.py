@@ -15,6 +15,7 @@ from vizformer.checkpoints import own as own
 from vizformer.checkpoints.bare import by_mapping, state_dict
 from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.files.weights import lacks
 from vizformer.checkpoints.hugging_face import by_transformers, model_folder
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE, SAME_NAMES
 from vizformer.checkpoints.own import Checkpoint
@@ -340,7 +341,7 @@ def _config(folder: Folder) -> dict[str, Any]:
     if not folder.has(CONFIG):
         if (other := formats.by_name(folder.names())) is not None:
             raise CheckpointError(other)
-        raise CheckpointError(_of_training(folder) or own.lacks(folder, CONFIG))
+        raise CheckpointError(_of_training(folder) or lacks(folder, CONFIG))
     raw = folder.json(CONFIG)
     if not isinstance(raw, dict) or not (_is_ours(raw) or "model_type" in raw):
         raise CheckpointError(

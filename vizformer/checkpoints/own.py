@@ -12,7 +12,7 @@ import torch
 
 from vizformer.checkpoints.any_checkpoint import AnyCheckpoint
 from vizformer.checkpoints.files.untrusted_folder import Folder, damaged
-from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, open_weights, write_weights
+from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, lacks, open_weights, write_weights
 from vizformer.checkpoints.tensors.matching import Found, fill
 from vizformer.checkpoints.tensors.report import Report, TensorFate, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Part
@@ -22,7 +22,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, read_tokenize
 from vizformer.config import ModelConfig, ModelShape
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.generation import GREEDY, GenerationStep, Hypothesis, beam_search, stream
-from vizformer.messages import N_, Message
 from vizformer.model import Edit, Trace, Transformer
 from vizformer.model.head_weights import HeadWeights, own_head_weights
 from vizformer.model.initialisation import without_memory
@@ -255,14 +254,6 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
         checkpoint.source_tokenizer.save(folder / SOURCES)
     if targets := checkpoint.tokenizer.target_json:
         (folder / TARGETS).write_text(targets, encoding="utf-8")
-
-
-def lacks(folder: Folder, name: str) -> Message:
-    return N_(
-        "{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
-        folder=folder.name,
-        file=name,
-    )
 
 
 def build(examined: Examined, dtype: torch.dtype, device: torch.device) -> Transformer:

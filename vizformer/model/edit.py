@@ -5,7 +5,7 @@ not notice.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -95,14 +95,14 @@ class Patch:
         """The index of the part in a tensor of `shape`, the batch first; None if the position does not exist yet."""
         position = POSITION.get(self.tensor.rpartition(".")[2], 0)
         if self.item is not None and not 0 <= self.item < shape[0]:
-            raise self._outside(shape)
+            raise _outside(self, shape[1:])
         if len(self.index) >= len(shape):
-            raise self._outside(shape)
+            raise _outside(self, shape[1:])
         for dimension, at in enumerate(self.index):
             if at is not None and not 0 <= at < shape[dimension + 1]:
                 if at >= 0 and dimension == position:
                     return None
-                raise self._outside(shape)
+                raise _outside(self, shape[1:])
         parts = (slice(None) if at is None else at for at in (self.item, *self.index))
         return tuple(parts)
 
@@ -117,14 +117,6 @@ class Patch:
                 given=str(list(value.shape)),
                 shape=str(list(shape)),
             ) from error
-
-    def _outside(self, shape: torch.Size) -> TraceError:
-        return TraceError(
-            "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
-            name=self.tensor,
-            shape=str(list(shape[1:])),
-            index=str(list(self.index)),
-        )
 
 
 @dataclass(frozen=True)
@@ -240,12 +232,7 @@ class Edit:
             if cell.tensor not in shapes:
                 raise TraceError("There is nothing called {name} to edit in this model.", name=cell.tensor)
             if not _inside(cell.index, shapes[cell.tensor]):
-                raise TraceError(
-                    "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
-                    name=cell.tensor,
-                    shape=str(list(shapes[cell.tensor])),
-                    index=str(list(cell.index)),
-                )
+                raise _outside(cell, shapes[cell.tensor])
         for site in {*self.unscaled, *self.temperatures}:
             if f"{site}.q" not in shapes:
                 raise TraceError("There is nothing called {name} to edit in this model.", name=site)
@@ -254,6 +241,15 @@ class Edit:
                 raise TraceError("There is nothing called {name} to edit in this model.", name=layer)
         for patch in self.patches:
             _check_patch(patch, shapes)
+
+
+def _outside(edit: Patch | Cell, shape: Sequence[int]) -> TraceError:
+    return TraceError(
+        "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
+        name=edit.tensor,
+        shape=str(list(shape)),
+        index=str(list(edit.index)),
+    )
 
 
 def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:

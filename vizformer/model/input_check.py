@@ -42,6 +42,14 @@ def row_at(position: int, n: int) -> int:
     return at % n
 
 
+def check_head(head: int, n_heads: int, site: str) -> None:
+    """Raises TraceError where an attention call has no such head."""
+    if not 0 <= head < n_heads:
+        raise TraceError(
+            "There is no head {head} at {site}: choose 0 to {last}.", head=head, site=site, last=n_heads - 1
+        )
+
+
 def token_id(token: int, n_ids: int) -> int:
     """`id` as an int, once it is checked.
 

@@ -15,6 +15,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.errors import TraceError
+from vizformer.model.input_check import check_head
 from vizformer.model.masks import total_bias
 
 # softmax(scores) v: one fused call, or step by step where a recorded model's scores are more than scaled products.
@@ -228,13 +229,7 @@ class AttentionRecord:
 
     def check(self, head: int) -> None:
         """Raises TraceError where there is no such head, or where its numbers cannot be used."""
-        if not 0 <= head < self.n_heads:
-            raise TraceError(
-                "There is no head {head} at {site}: choose 0 to {last}.",
-                head=head,
-                site=self.site,
-                last=self.n_heads - 1,
-            )
+        check_head(head, self.n_heads, self.site)
 
 
 def picture(shown: object) -> str:

@@ -135,12 +135,7 @@ def app_trace(trace: "RecordedTrace") -> Trace:
     names = trace.app_stacks
     records: dict[str, AttentionRecord] = {}
     for site, call in app_sites(trace).items():
-        if (record := call.record) is None:
-            raise TraceError(
-                "At {site} the values are multiplied by numbers that are no attention weights: a row "
-                "does not sum to 1. VizFormer draws only attention weights.",
-                site=call.site,
-            )
+        record = call.drawn
         if call.unproved is not None:
             raise TraceError(call.unproved)
         records[site] = replace(_sharing(record, records.values()), site=site)

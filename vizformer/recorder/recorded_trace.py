@@ -15,6 +15,7 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.messages import Message
 from vizformer.model.head_weights import HeadWeights
+from vizformer.model.input_check import check_head
 from vizformer.model.records import AttentionRecord, picture
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
@@ -89,13 +90,7 @@ class RecordedAttention:
 
     def check(self, head: int) -> None:
         """Raises a TraceError if there is no such head."""
-        if not 0 <= head < self.n_heads:
-            raise TraceError(
-                "There is no head {head} at {site}: choose 0 to {last}.",
-                head=head,
-                site=self.site,
-                last=self.n_heads - 1,
-            )
+        check_head(head, self.n_heads, self.site)
 
     @property
     def q(self) -> Float[Tensor, "n_heads n_q d_head"]:
@@ -211,6 +206,21 @@ class RecordedAttention:
     def record(self) -> AttentionRecord | None:
         """The call as an `AttentionRecord`; None if the weights of a row are no shares of 1."""
         return record_of(self)
+
+    @property
+    def drawn(self) -> AttentionRecord:
+        """The `record`, which pictures are drawn from.
+
+        Raises:
+            TraceError: there is none.
+        """
+        if self.record is None:
+            raise TraceError(
+                "At {site} the values are multiplied by numbers that are no attention weights: a row "
+                "does not sum to 1. VizFormer draws only attention weights.",
+                site=self.site,
+            )
+        return self.record
 
     def error(self) -> float:
         """The difference between z, recomputed in float64 from q, k, v and the form, and the model's, as a share of its

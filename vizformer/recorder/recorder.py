@@ -17,6 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
+from vizformer.model.input_check import check_head
 from vizformer.recorder.calls import Call, Layout, Operand
 from vizformer.recorder.chain import Held, Node, Part, Product, in_order, products, sides_after
 from vizformer.recorder.edits import HeadEdit, StreamEdit, applied
@@ -709,13 +710,7 @@ class Recorder(TorchFunctionMode):
         def chosen(edit: HeadEdit) -> list[int]:
             heads = range(len(where)) if edit.heads is None else edit.heads
             for head in heads:
-                if not 0 <= head < len(where):
-                    raise TraceError(
-                        "There is no head {head} at {site}: choose 0 to {last}.",
-                        head=head,
-                        site=call.site,
-                        last=len(where) - 1,
-                    )
+                check_head(head, len(where), call.site)
             return [int(at) for head in heads for at in where[head]]
 
         for edit in edits:

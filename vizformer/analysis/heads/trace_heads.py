@@ -249,13 +249,4 @@ def recorded_heads(calls: Sequence[RecordedAttention]) -> TraceHeads:
         TraceError: numbers that are no weights (0 to 1).
     """
     what = "encoder.{}.cross" if calls[0].is_cross else "encoder.{}.self"
-    records = []
-    for number, one in enumerate(calls):
-        if (record := one.record) is None:
-            raise TraceError(
-                "At {site} the values are multiplied by numbers that are no attention weights: a row "
-                "does not sum to 1. VizFormer draws only attention weights.",
-                site=one.site,
-            )
-        records.append(replace(record, site=what.format(number)))
-    return TraceHeads(tuple(records))
+    return TraceHeads(tuple(replace(one.drawn, site=what.format(number)) for number, one in enumerate(calls)))

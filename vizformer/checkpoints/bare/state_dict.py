@@ -18,7 +18,7 @@ from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.model_folder import Examined, filled, wrong_numbers
-from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Said, UnansweredError, resolve, trials
+from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Said, UnansweredError, refuse, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -73,13 +73,7 @@ def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[s
         for name, value in given.items()
         if value is not None and name in layout.known and str(value).lower() != str(layout.known[name]).lower()
     ]
-    if wrong:
-        raise CheckpointError(
-            "{file} cannot be opened like this: {problems}. You can give: {names}.",
-            file=file,
-            problems=listed(wrong),
-            names=", ".join(question.name for question in layout.questions) or "-",
-        )
+    refuse(wrong, layout.questions, file)
     return {name: value for name, value in given.items() if name not in layout.known}
 
 

@@ -78,11 +78,7 @@ class Folder:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise CheckpointError(
-                "{file} is not JSON ({reason}). Copy it again from the model's source.",
-                file=name,
-                reason=first_line(error),
-            ) from error
+            raise _no_json(name, error) from error
 
     def object(self, name: str) -> dict[str, Any]:
         value = self.json(name)
@@ -107,13 +103,15 @@ class Folder:
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise CheckpointError(
-                "{file} is not JSON ({reason}). Copy it again from the model's source.",
-                file=name,
-                reason=first_line(error),
-            ) from error
+            raise _no_json(name, error) from error
         except OSError as error:
             raise damaged(name, error) from error
+
+
+def _no_json(name: str, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        "{file} is not JSON ({reason}). Copy it again from the model's source.", file=name, reason=first_line(error)
+    )
 
 
 def _refuse_stand_ins(path: Path, name: str) -> None:

@@ -97,10 +97,14 @@ def no_weights(folder: Folder) -> Message:
             file=other[0],
             wanted=f"{SAFETENSORS} / {TORCH}",
         )
+    return lacks(folder, SAFETENSORS)
+
+
+def lacks(folder: Folder, name: str) -> Message:
     return N_(
         "{folder} lacks {file}: a model folder needs config.json, model.safetensors and tokenizer.json.",
         folder=folder.name,
-        file=SAFETENSORS,
+        file=name,
     )
 
 

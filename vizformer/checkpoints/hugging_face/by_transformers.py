@@ -38,7 +38,7 @@ from vizformer.checkpoints.recorded.wrapping import (
     marks_of,
     rows_read,
 )
-from vizformer.checkpoints.tensors.matching import Found
+from vizformer.checkpoints.tensors.matching import Found, not_tied, of_no_part, quantised, wrong_shape
 from vizformer.checkpoints.tensors.memory import place
 from vizformer.checkpoints.tensors.report import NO_HEAD, Fate, Report, TensorFate
 from vizformer.checkpoints.tokenizers.classes import by_class_alone
@@ -291,11 +291,7 @@ def _untied(model: Any) -> list[Message]:
     """Tensors that the class holds to be one, and the file has twice with other numbers."""
     pairs = model.get_expanded_tied_weights_keys(all_submodels=True)
     return [
-        N_(
-            "{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
-            first=shown(second),
-            second=shown(first),
-        )
+        not_tied(second, first)
         for first, second in pairs.items()
         if model.get_parameter(first) is not model.get_parameter(second)
     ]
@@ -429,20 +425,8 @@ def _made(class_name: str, config: Any, tensors: Mapping[str, Any]) -> tuple[Any
     problems = [
         N_("{name} is missing", name=shown(name)) for name in sorted(found["missing_keys"]) if name not in shapes
     ]
-    problems += [
-        N_(
-            "{name} has shape {found}, but by {source} it must be {needed}",
-            name=shown(name),
-            found=list(has),
-            needed=list(needed),
-            source=CONFIG,
-        )
-        for name, (has, needed) in sorted(shapes.items())
-    ]
-    problems += [
-        N_("{name} belongs to no part of the model that {source} describes", name=shown(name), source=CONFIG)
-        for name in sorted(found["unexpected_keys"])
-    ]
+    problems += [wrong_shape(name, has, needed, CONFIG) for name, (has, needed) in sorted(shapes.items())]
+    problems += [of_no_part(name, CONFIG) for name in sorted(found["unexpected_keys"])]
     return model, problems
 
 
@@ -459,15 +443,7 @@ class _Unread:
     def to(self, device: object = None, dtype: torch.dtype | None = None) -> Tensor:
         wanted = dtype or torch.float32
         if (self.stored.dtype in FLOATS) != wanted.is_floating_point:
-            self.problems.append(
-                N_(
-                    "{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
-                    "the model they were made from",
-                    name=shown(self.name),
-                    dtype=shown(self.stored.dtype),
-                    options=", ".join(FLOATS),
-                )
-            )
+            self.problems.append(quantised(self.name, self.stored))
         return torch.empty(self.stored.shape, dtype=wanted, device="meta")
 
 
@@ -605,15 +581,7 @@ def _odd(shapes: Mapping[str, tuple[int, ...]]) -> list[Message]:
             problems.append(N_("{name} is missing", name=shown("".join(parts))))
         usual, first = Counter(shapes[name] for name in names.values()).most_common(1)[0][0], next(iter(names.values()))
         problems += [
-            N_(
-                "{name} has shape {found}, but by {source} it must be {needed}",
-                name=shown(name),
-                found=list(shapes[name]),
-                needed=list(usual),
-                source=shown(first),
-            )
-            for name in names.values()
-            if shapes[name] != usual
+            wrong_shape(name, shapes[name], usual, shown(first)) for name in names.values() if shapes[name] != usual
         ]
     return problems
 

@@ -1,9 +1,8 @@
 """The interface between the loader and a family of models: three functions and a few names."""
 
 import math
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -141,10 +140,6 @@ def says_head(architecture: str) -> bool:
 
 
 # Parameters that our layers have and a family's files do not: made so that they change nothing, or from the options.
-def zeros(names: Iterable[str], width: int) -> Made:
-    return dict.fromkeys(names, partial(torch.zeros, width))
-
-
 def stored(parts: Sequence[Part], made: Container[str]) -> list[Part]:
     """The `parts` that a file has to contain: all whose parameters are not made."""
     return [part for part in parts if not all(target in made for target in part.targets)]

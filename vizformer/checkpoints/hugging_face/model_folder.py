@@ -24,7 +24,7 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
 )
 from vizformer.checkpoints.hugging_face.text_part import INSIDE, family_inside, language_model, left_aside
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
-from vizformer.checkpoints.tensors.matching import Found, Match, fate, fill, match_parts
+from vizformer.checkpoints.tensors.matching import Found, Match, fate, fill, match_parts, not_tied
 from vizformer.checkpoints.tensors.report import NO_HEAD, Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
@@ -171,13 +171,7 @@ def wrong_numbers(matched: Match) -> list[Message]:
     for first, second in matched.same:
         one, other = first.read(), second.read()
         if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):
-            wrong.append(
-                N_(
-                    "{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
-                    first=shown(first.name),
-                    second=shown(second.name),
-                )
-            )
+            wrong.append(not_tied(first.name, second.name))
     return wrong
 
 

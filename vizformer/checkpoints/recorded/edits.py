@@ -140,16 +140,11 @@ def _of_heads(edit: Edit, heads: Sequence[int]) -> Edit:
 
 def _changing(edit: Edit, site: str) -> Callable[[Call, int, Tensor], Tensor]:
     def change(call: Call, item: int, z: Tensor) -> Tensor:
-        record = RecordedAttention(call.site, ((call,),), item).record
+        attention = RecordedAttention(call.site, ((call,),), item)
+        record = attention.drawn if _needs_record(edit, site) else attention.record
         if record is not None and (new := edited(record, edit, site)) is not record:
             z = torch.stack([new.z(head) for head in range(new.n_heads)]).to(z)
             record = new
-        elif record is None and _needs_record(edit, site):
-            raise TraceError(
-                "At {site} the values are multiplied by numbers that are no attention weights: a row "
-                "does not sum to 1. VizFormer draws only attention weights.",
-                site=call.site,
-            )
         values = z if record is None else record.v
         return edit.heads(site, z[None], values[None].to(z))[0]
 

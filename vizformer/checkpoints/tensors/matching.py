@@ -92,23 +92,11 @@ def match_parts(
             problems.append(N_("{name} is missing", name=shown(part.source)))
             fates.append(TensorFate(part.source, "", needed, "", "missing", part.targets))
         elif tensor.stored.shape != needed:
-            note = N_(
-                "{name} has shape {found}, but by {source} it must be {needed}",
-                name=shown(tensor.name),
-                found=list(tensor.stored.shape),
-                needed=list(needed),
-                source=said_by,
-            )
+            note = wrong_shape(tensor.name, tensor.stored.shape, needed, said_by)
             problems.append(note)
             fates.append(fate(tensor, "wrong shape", part, note))
         elif tensor.stored.dtype not in FLOATS:
-            note = N_(
-                "{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
-                "the model they were made from",
-                name=shown(tensor.name),
-                dtype=shown(tensor.stored.dtype),
-                options=", ".join(FLOATS),
-            )
+            note = quantised(tensor.name, tensor.stored)
             problems.append(note)
             fates.append(fate(tensor, "unused", note=note))
         else:
@@ -116,14 +104,42 @@ def match_parts(
             fates.append(fate(tensor, "used", part))
     for name, tensor in found.items():
         if (why := reason(name, tensor)) is None:
-            why = N_(
-                "{name} belongs to no part of the model that {source} describes",
-                name=shown(tensor.name),
-                source=said_by,
-            )
+            why = of_no_part(tensor.name, said_by)
             problems.append(why)
         fates.append(fate(tensor, "unused", note=why))
     return Match(tuple(used), tuple(same), tuple(fates), tuple(problems))
+
+
+def wrong_shape(name: str, has: Shape, needed: Shape, source: str | Message) -> Message:
+    return N_(
+        "{name} has shape {found}, but by {source} it must be {needed}",
+        name=shown(name),
+        found=list(has),
+        needed=list(needed),
+        source=source,
+    )
+
+
+def quantised(name: str, stored: Stored) -> Message:
+    return N_(
+        "{name} is stored as {dtype}, supported are {options}: quantised weights are not opened, take "
+        "the model they were made from",
+        name=shown(name),
+        dtype=shown(stored.dtype),
+        options=", ".join(FLOATS),
+    )
+
+
+def of_no_part(name: str, source: str | Message) -> Message:
+    return N_("{name} belongs to no part of the model that {source} describes", name=shown(name), source=source)
+
+
+def not_tied(first: str, second: str) -> Message:
+    return N_(
+        "{first} and {second} should be the same numbers (tie_word_embeddings) and are not",
+        first=shown(first),
+        second=shown(second),
+    )
 
 
 def fate(tensor: Found, fate: Fate, part: Part | None = None, note: Message | None = None) -> TensorFate:

@@ -302,9 +302,9 @@ def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Sa
     Raises:
         UnansweredError: questions that are left.
     """
-    _refuse(_impossible(questions, given), questions, file)
+    refuse(_impossible(questions, given), questions, file)
     answers = known(questions, given, said)
-    _refuse(_dropped(questions, given, said, answers.values), questions, file)
+    refuse(_dropped(questions, given, said, answers.values), questions, file)
     if refused := [
         N_("{name}={value}: {why}", name=q.name, value=str(value), why=q.refused[value])
         for q in questions
@@ -413,7 +413,8 @@ def _dropped(
     ]
 
 
-def _refuse(wrong: list[Message], questions: Sequence[Question], file: str) -> None:
+def refuse(wrong: list[Message], questions: Sequence[Question], file: str) -> None:
+    """Raises a CheckpointError that names what is wrong with the answers to these questions, if anything is."""
     if wrong:
         raise CheckpointError(
             "{file} cannot be opened like this: {problems}. You can give: {names}.",

@@ -12,11 +12,11 @@ from vizformer.recorder.recorded_trace import RecordedTrace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.pages.model_report import report_words
+from vizformer.web.pages.model_report import report_words, summary
 from vizformer.web.pages.model_report.summary import MOST, ROW
 from vizformer.web.widgets import data_table, watched_work
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, show_markdown, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 from vizformer.web.words.model_words import ARCHITECTURES
 
 RUNS, RUN = 24, 12  # of the model, about, that the checks of it take, and the tokens of each
@@ -70,12 +70,7 @@ def part_of(parameter: str) -> str:
 
 def example(title: str, model: ModelRef) -> None:
     """A model that is open, in short."""
-    show_markdown(
-        "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
-        model=title,
-        n=f"{model_cache.n_parameters(model):,}",
-    )
-    st.html(report_words.parts_table(list(parts(model))))
+    summary.show_parts(title, model_cache.n_parameters(model), list(parts(model)))
 
 
 def draw_summary(model: ModelRef) -> None:

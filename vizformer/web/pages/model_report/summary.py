@@ -70,13 +70,17 @@ def assumptions(report: Report) -> None:
 @guarded()
 def example(title: str, report: Report) -> None:
     """A model that is open, before the reader opens one: what most of it is made of."""
+    show_parts(title, report.n_parameters, report_words.parts(report))
+    st.page_link(sitemap.REPORT.file, label=_("All contents of its files: Model report"))
+
+
+def show_parts(title: str, n_parameters: int, parts: list[tuple[str, int, float]]) -> None:
     show_markdown(
         "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
         model=title,
-        n=f"{report.n_parameters:,}",
+        n=f"{n_parameters:,}",
     )
-    st.html(report_words.parts_table(report_words.parts(report)))
-    st.page_link(sitemap.REPORT.file, label=_("All contents of its files: Model report"))
+    st.html(report_words.parts_table(parts))
 
 
 @guarded()
