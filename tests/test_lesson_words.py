@@ -13,6 +13,7 @@ from babel.messages.catalog import Catalog
 
 from tests.test_translations import LOOKS_WRONG, TRANSLATIONS, placeholders
 from tests.test_words import leaves
+from vizformer.analysis.heads.measures import TENDENCIES
 from vizformer.assets import asset
 from vizformer.web.frame import progress
 from vizformer.web.link.languages import SOURCE
@@ -34,6 +35,7 @@ KNOWN = {
     "choices",
     "again",
     *(f"line{n}" for n in range(1, 12)),  # of a program with a wrong line
+    *TENDENCIES,  # what a head mostly does, by the name that the measures give it
 }  # read by the machinery of the lessons
 SHOWN_BY = {
     "text",
