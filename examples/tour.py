@@ -1,6 +1,6 @@
 """The library that the pages use: a model, a sentence, and every number between them.
 
-    pip install vizformer        # nothing is fetched after that: the models come along
+    pip install "vizformer[notebook]"        # nothing is fetched after that: the models come along
 
 The pictures need neither a server nor a network.
 """
@@ -14,16 +14,17 @@ print([token.text for token in trace.tokens["decoder"]])
 
 # %% All heads of the cross-attention: click one
 
-vf.view(trace, kind="cross")
+shown = vf.view(trace, kind="cross")
+shown
 
 # %% One layer, as lines between the words
 
 vf.view(trace["encoder.0.self"], picture="lines")
 
-# %% The numbers of one head
+# %% The numbers of the head that you pressed
 
-record = trace["decoder.2.cross"]
-weights = record.pattern(head=0)
+record = trace[f"decoder.{shown.layer}.cross"]
+weights = record.pattern(head=shown.head)
 print(weights.shape, weights.sum(-1))
 
 # %% How one of them was computed, step by step, each with its proof

@@ -148,7 +148,10 @@ def test_what_test_leaves_out_is_swept_and_quick_leaves_out_much():
     ]
     assert chosen("sweep") == [("not browser and sweep", "-n 3", ""), ("browser and sweep", "-n 4", in_browser)]
     script = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert script[-2:] == ["make test SCRIPTS=required", "exec make sweep"]
+    assert [line for line in script if line.startswith(("make", "exec"))] == [
+        "make test SCRIPTS=required",
+        "exec make sweep",
+    ]
 
 
 def test_of_a_sampled_function_some_cases_spread_evenly_stay_and_the_others_are_swept():

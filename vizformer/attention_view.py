@@ -9,14 +9,21 @@ vf.view(outputs, tokens)                       # the output of a model of transf
 vf.view(outputs.attentions, tokens)            # a list with an array for each layer
 vf.view(array, tokens, first_axis="layers")    # [layers, heads, n, n]; "texts" where the first axis is a batch's
 vf.view(attentions, tokens).save("maps.html")  # works without a server and without a network
+
+shown = vf.view(trace)                         # with anywidget installed (`pip install "vizformer[notebook]"`) a widget
+shown.head                                     # what is chosen in it: layer, head, query, key; None where nothing is
+shown.layer, shown.head = 2, 3                 # the picture follows
+shown.observe(lambda change: print(change.new), "head")
 """
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from vizformer.analysis import TraceHeads, TraceNumbers
 from vizformer.analysis.heads.trace_heads import RecordedNumbers, recorded_heads
@@ -33,15 +40,20 @@ from vizformer.analysis.other_programs.attention_outputs import collect
 from vizformer.components import attention, lines, matrix, reading
 from vizformer.components._mount import Html
 from vizformer.components.contract import Heads, Numbers
+from vizformer.components.packing import LIMIT_BYTES, HeadsPayload
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model import AttentionRecord, Trace
 from vizformer.model.trace_file import is_trace, open_trace
 from vizformer.recorder import RecordedAttention, RecordedTrace
 
+if TYPE_CHECKING:
+    from vizformer.components.notebook import HeadsWidget
+
 # The most bytes of numbers in a file. A larger view gets small maps and one head, or the lines of one layer.
 MOST_BYTES = 60_000_000
 _PICTURES = {"map": attention, "lines": lines, "text": reading}
+STILL_BYTES = 1_000_000  # of numbers in the picture that a notebook keeps beside a widget
 MOST_PICTURES = 16  # the most pictures in one view, one below the other
 Picture = Literal["map", "lines", "text"]
 FirstAxis = Literal["layers", "texts"]
@@ -59,9 +71,22 @@ class _Picture(ABC):
         Path(path).write_text(self.html, encoding="utf-8")
 
 
-@dataclass(frozen=True)
+class _Chosen:
+    """A trait of the widget."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, view: "AttentionView | None", owner: type) -> Any:
+        return self if view is None else getattr(view.widget, self.name)
+
+    def __set__(self, view: "AttentionView", value: SupportsIndex | None) -> None:
+        setattr(view.widget, self.name, value)
+
+
+@dataclass(eq=False)
 class AttentionView(_Picture):
-    """The heads of one kind of attention.
+    """The heads of one kind of attention: a widget where anywidget is installed, else a picture that Python does not hear.
 
     Attributes:
         heads: the source of their numbers.
@@ -70,7 +95,12 @@ class AttentionView(_Picture):
         caption: which attention it is, if it is known.
         layers: the number of each layer; None: 0, 1, ...
         notes: remarks about the numbers (for example: rows that do not sum to 1).
+        layer, head, query, key: what is chosen in the widget, by the numbers that stand in it, to be read and set; None
+            where none is, and the head of "lines" where several are shown. One that does not exist is a TraitError of
+            traitlets.
     """
+
+    layer, head, query, key = _Chosen(), _Chosen(), _Chosen(), _Chosen()
 
     heads: Heads
     query_tokens: Sequence[str]
@@ -83,14 +113,72 @@ class AttentionView(_Picture):
 
     @property
     def html(self) -> Html:
-        component, pack = _PICTURES[self.picture], lines.pack_lines if self.picture == "lines" else attention.pack
-        names = {"query_tokens": self.query_tokens, "key_tokens": self.key_tokens}
-        page: Html = component.to_html(pack(self.heads, limit=self.limit or MOST_BYTES), layers=self.layers, **names)
+        at = self._selected
+        return self._page(self._packed(at.layer, getattr(at, "head", 0)) if at else self._packed())
+
+    @property
+    def _selected(self) -> Any:
+        return self.widget.selected if "widget" in self.__dict__ else None
+
+    def _packed(self, layer: int = 0, head: int = 0, most: int = MOST_BYTES) -> HeadsPayload:
+        limit = min(most, self.limit or MOST_BYTES)
+        if self.picture == "lines":
+            return lines.pack_lines(self.heads, layer=layer, limit=limit)
+        return attention.pack(self.heads, chosen=(layer, head), limit=limit)
+
+    def _page(self, payload: HeadsPayload) -> Html:
+        names = {"query_tokens": self.query_tokens, "key_tokens": self.key_tokens, "layers": self.layers}
+        page: Html = _PICTURES[self.picture].VIEW.to_html(payload, selected=self._selected, **names)
         return page
 
+    @property
+    def _said(self) -> list[str]:
+        return [str(note) for note in (self.caption, *self.notes) if note]
+
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(str(note))}</p>" for note in (self.caption, *self.notes) if note)
-        return notes + self.html._repr_html_()
+        return self._framed(self.html)
+
+    def _framed(self, page: Html) -> str:
+        return "".join(f"<p>{html.escape(one)}</p>" for one in self._said) + page._repr_html_()
+
+    @cached_property
+    def widget(self) -> "HeadsWidget":
+        """The widget of anywidget; it is made when it is first asked for.
+
+        Raises:
+            TraceError: anywidget is not installed.
+        """
+        if not find_spec("anywidget"):
+            raise TraceError('What is chosen in a picture is read with anywidget: pip install "vizformer[notebook]".')
+        from vizformer.components.notebook import HeadsWidget
+
+        return HeadsWidget(
+            _PICTURES[self.picture].VIEW,
+            lambda layer, head: self._packed(layer, head, LIMIT_BYTES),
+            query_tokens=self.query_tokens,
+            key_tokens=self.key_tokens,
+            layers=self.layers,
+            notes=self._said,
+        )
+
+    def observe(self, handler: Callable[[Any], object], names: str | Sequence[str]) -> None:
+        """Calls `handler` with each change of `names`, for example "head"; see traitlets."""
+        self.widget.observe(handler, names)
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget, and beside it a smaller picture for whoever opens the notebook without a kernel."""
+        if not find_spec("anywidget"):
+            return {}, {}
+        payload, at = self.widget.payload, self.widget.selected
+        if payload.complete and payload.nbytes > STILL_BYTES and self.picture != "lines":
+            payload = self._packed(at.layer, at.head, STILL_BYTES)
+        still = self._framed(self._page(payload)) if payload.nbytes <= 1.5 * STILL_BYTES else ""
+        bundle, about = self.widget._repr_mimebundle_() or ({}, {})
+        return {**bundle, "text/html": still}, about
+
+    def _display_(self) -> object:
+        """What marimo shows."""
+        return self.widget if find_spec("anywidget") else self.html
 
 
 @dataclass(frozen=True)
@@ -110,6 +198,11 @@ class AttentionViews(_Picture):
 
     def _repr_html_(self) -> str:
         return "".join(view._repr_html_() for view in self.views)
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(*self.views)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -136,6 +229,24 @@ class StreamView(_Picture):
             self.numbers.stream(self.site), rows=self.numbers.tokens(self.site), caption=self.caption
         )
         return matrix.style() + table
+
+
+@overload
+def view(source: Trace, *, kind: str | None = None, picture: Picture = "map") -> AttentionView: ...
+
+
+@overload
+def view(
+    source: object,
+    tokens: Sequence[str] = (),
+    *,
+    key_tokens: Sequence[str] = (),
+    kind: str | None = None,
+    site: str = "",
+    picture: Picture = "map",
+    first_axis: FirstAxis | None = None,
+    text: int | None = None,
+) -> AttentionView | AttentionViews | StreamView: ...
 
 
 def view(

@@ -146,10 +146,10 @@ def test_the_strongest_head_of_each_kind_stands_above_the_others(open_file: Open
     )
 
     def opened(strip: dict[str, object] | None, order: str = "habit") -> Page:
-        data = attention._VIEW._data(payload, list("abcd"), list("abcd"), None, None, None)
+        data = attention.VIEW._data(payload, list("abcd"), list("abcd"), None)
         selected = asdict(Selection(1, 1, order=order))
         more = {} if strip is None else {"strip": strip}
-        page = attention._VIEW.component.page(data=data | more, columns=payload.columns, selected=selected, title="")
+        page = attention.VIEW.component.page(data=data | more, columns=payload.columns, selected=selected, title="")
         return open_file(page)
 
     page = opened({"texts": 0, "resting": 0, "heads": []})

@@ -62,8 +62,8 @@ def test_every_number_of_a_long_head_s_words_is_that_of_the_library(open_file: O
 
 def data_in(text: str) -> str:
     """What a file tells its component."""
-    start = text.index("({ data: ") + len("({ data: ")
-    return text[start : text.index(", parentElement: ", start)]
+    start = text.index("inFile(attention, ") + len("inFile(attention, ")
+    return text[start : text.index(");\n</script>", start)]
 
 
 def test_a_click_opens_a_word_and_all_can_be_closed(open_file: OpenFile) -> None:

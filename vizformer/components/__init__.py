@@ -1,9 +1,9 @@
 """Browser components: pictures that people click, zoom and walk through with the keyboard.
 
 A component is one Python module with its JavaScript and CSS beside it, and two doors: `mount()` puts it on a Streamlit page,
-`to_html()` makes a file that needs neither a server nor a network.  `memory`, `follow` and `lead`, which draw nothing, and
-`whole_model` have the first alone; `saved_runs` has the second alone, and so have `matrix`, `table`, `cuts`, `listing`,
-`lookup` and `tinted_text`, HTML without a script.
+`to_html()` makes a file that needs neither a server nor a network.  Views of heads have a third, `notebook.HeadsWidget`.
+`memory`, `follow` and `lead`, which draw nothing, and `whole_model` have the first alone; `saved_runs` has the second alone,
+and so have `matrix`, `table`, `cuts`, `listing`, `lookup` and `tinted_text`, HTML without a script.
 
 What a picture of heads asks, and who answers, is in `contract`.  ENGLISH of a module are all its texts, said in the
 language of `word_tables.speak`; `key` is the identity on the page and the place in session state.  `selected` is what the

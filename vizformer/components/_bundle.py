@@ -53,14 +53,17 @@ class Module:
 
 
 @cache
-def bundle(entry: Path) -> str:
+def bundle(entry: Path, *beside: Path) -> str:
     """The module `entry`, whose default export is the component, and all that it needs, as one ES module.
+
+    `beside`: modules that stand before it, which it does not import.
 
     Raises:
         BundleError: a line outside the grammar above, a name that the other module does not export, modules that
             import each other in a circle, a name declared in two modules, or an entry without a default export.
     """
-    modules = list(_in_order(entry.resolve(), {}, ()))
+    done: dict[Path, Module] = {}
+    modules = [one for path in (*beside, entry) for one in _in_order(path.resolve(), done, ())]
     owners: dict[str, Module] = {}
     for module in modules:
         for name in module.declared:

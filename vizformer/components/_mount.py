@@ -101,9 +101,20 @@ class Component:
         language: str = "en",
     ) -> "Html":
         """A file that shows the component by itself: the same JavaScript, the numbers as base64, no network."""
-        said = {**self._said(data, words), **as_text(columns)}
-        content = {**said, "static": True, "version": 1, "selected": selected}
+        content = {**self.content(data, columns, words), "static": True, "version": 1, "selected": selected}
         return page_of(self.entry, self.style, content, title=title, language=language)
+
+    def content(
+        self, data: Mapping[str, Any], columns: Mapping[str, Column], words: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """What it is called with outside of Streamlit, as JSON."""
+        return {**self._said(data, words), **as_text(columns)}
+
+    @property
+    def notebook_script(self) -> str:
+        """Its JavaScript as anywidget loads it; its style sheets come with it."""
+        css = json.dumps(outside_style(self.style))
+        return f"{outside_script(self.entry)}export default inNotebook({self.entry}, {css});\n"
 
     def _said(self, data: Mapping[str, Any], words: Mapping[str, str] | None) -> Mapping[str, Any]:
         return {**data, "words": {**spoken(self.words), **(words or {})}} if self.words else data
@@ -116,12 +127,22 @@ def page_of(entry: str, style: str, content: Mapping[str, Any], *, title: str, l
         text.format(
             language=html.escape(language),
             title=html.escape(title),
-            css=style,
-            js=_bundle.bundle(_FOLDER / f"{entry}.js"),
+            css=outside_style(style),
+            js=outside_script(entry),
             entry=entry,
             data=json.dumps(content).replace("<", "\\u003c"),  # a token may be "</script>"
         )
     )
+
+
+def outside_script(entry: str) -> str:
+    """A script and what calls it outside of Streamlit (js/outside.js)."""
+    script = _bundle.bundle(_FOLDER / f"{entry}.js", _FOLDER / "js" / "outside.js")
+    return script.replace("export default ", "")
+
+
+def outside_style(style: str) -> str:
+    return f"{style_of('outside', common=False)}\n{style}"
 
 
 def as_text(columns: Mapping[str, Column]) -> dict[str, Any]:
@@ -356,6 +377,16 @@ class HeadsComponent(Generic[Selected]):
         self.component.mount(data, payload.columns, words=words, version=echo.version, selected=sent, key=key)
         return (shown or self.selection()).within(payload)
 
+    def content(
+        self,
+        payload: HeadsPayload,
+        query_tokens: Sequence[str],
+        key_tokens: Sequence[str],
+        layers: Sequence[int | str] | None,
+    ) -> dict[str, Any]:
+        """What a notebook calls the component with, but for what is selected."""
+        return self.component.content(self._data(payload, query_tokens, key_tokens, layers), payload.columns)
+
     def to_html(
         self,
         payload: HeadsPayload,
@@ -383,8 +414,8 @@ class HeadsComponent(Generic[Selected]):
         query_tokens: Sequence[str],
         key_tokens: Sequence[str],
         layers: Sequence[int | str] | None,
-        by_word: ByWord | None,
-        height: int | None,
+        by_word: ByWord | None = None,
+        height: int | None = None,
     ) -> dict[str, Any]:
         held, instead = self.refused
         if payload.held == held:

@@ -17,7 +17,19 @@ from vizformer.components._mount import ByWord, HeadsComponent
 from vizformer.components.packing import HeadsPayload, count, fits, nearest, pack, pack_heads
 from vizformer.word_tables import words_of
 
-__all__ = ["ENGLISH", "ByWord", "HeadsPayload", "Selection", "fits", "mount", "pack", "pack_heads", "peek", "to_html"]
+__all__ = [
+    "ENGLISH",
+    "VIEW",
+    "ByWord",
+    "HeadsPayload",
+    "Selection",
+    "fits",
+    "mount",
+    "pack",
+    "pack_heads",
+    "peek",
+    "to_html",
+]
 
 View = Literal["weights", "scores"]
 Colours = Literal["absolute", "own"]
@@ -66,17 +78,17 @@ class Selection:
             head=nearest(self.head, heads),
             query=nearest(self.query, queries),
             key=None if self.key is None else nearest(self.key, keys),
-            view=self.view if "scores" in payload.columns or payload.address else "weights",
+            view=self.view if {"scores", "q"} & {*payload.columns} or payload.address else "weights",
             order=self.order if f"measure_{measure}" in payload.columns or measure in payload.measures else "layer",
             colours=self.colours,
         )
 
 
-_VIEW = HeadsComponent(
+VIEW = HeadsComponent(
     _mount.Component("attention", ENGLISH),
     Selection,
     title="Attention",
     refused=("layer", "the overview needs all heads: pack them with pack"),
     first=lambda payload: Selection(layer=payload.chosen[0], head=payload.chosen[1]),
 )
-peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html
+peek, mount, to_html = VIEW.peek, VIEW.mount, VIEW.to_html

@@ -20,6 +20,7 @@ from vizformer.word_tables import words_of
 
 __all__ = [
     "ENGLISH",
+    "VIEW",
     "HeadsPayload",
     "LineSelection",
     "Pin",
@@ -58,12 +59,12 @@ class LineSelection:
     def parse(cls, value: Mapping[str, Any]) -> "LineSelection":
         """Reads what a browser sent; anything that is not what it should be becomes the default."""
         heads, threshold = value.get("heads"), value.get("threshold")
-        number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        share = isinstance(threshold, int | float) and not isinstance(threshold, bool) and 0 <= threshold <= 1
         return cls(
             layer=count(value.get("layer")) or 0,
             heads=tuple(h for h in heads if count(h) is not None) if isinstance(heads, list | tuple) else None,
             pinned=parse_pin(value.get("pinned")),
-            threshold=float(threshold) if number and threshold is not None else THRESHOLD,
+            threshold=float(threshold) if share and threshold is not None else THRESHOLD,
         )
 
     def within(self, payload: HeadsPayload) -> "LineSelection":
@@ -88,11 +89,11 @@ def parse_pin(value: object) -> Pin | None:
     return None if index is None else Pin(value["side"], index)
 
 
-_VIEW = HeadsComponent(
+VIEW = HeadsComponent(
     _mount.Component("lines", ENGLISH),
     LineSelection,
     title="Attention lines",
     refused=("head", "lines lay heads over each other: pack them with pack_lines"),
     first=lambda payload: LineSelection(layer=payload.chosen[0]),
 )
-peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html
+peek, mount, to_html = VIEW.peek, VIEW.mount, VIEW.to_html

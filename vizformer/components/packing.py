@@ -69,12 +69,16 @@ class HeadsPayload:
     def nbytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())
 
+    def has(self, layer: int, head: int) -> bool:
+        """Whether the numbers of a head are here."""
+        of_layer = layer == self.chosen[0] and (self.held == "layer" or head == self.chosen[1])
+        return self.held == "all" or of_layer
+
     def map_of(self, layer: int, head: int) -> "tuple[NDArray[np.float32], NDArray[np.uint8] | None]":
         """The weights of a head whose numbers are here, and why its cells are masked, [queries, keys] both."""
         _layers, heads, *size = self.shape
         column = self.columns.get("weights")
-        here = self.held == "all" or (layer == self.chosen[0] and (self.held == "layer" or head == self.chosen[1]))
-        if column is None or not here:
+        if column is None or not self.has(layer, head):
             raise ValueError(f"the weights of layer {layer}, head {head} are not in this payload")
         index = {"all": layer * heads + head, "layer": head, "head": 0}[self.held]
         weights = column.reshape(-1, *size)[index]

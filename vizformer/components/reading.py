@@ -19,7 +19,7 @@ from vizformer.components.lines import Pin, parse_pin
 from vizformer.components.packing import HeadsPayload, count, fits, nearest
 from vizformer.word_tables import words_of
 
-__all__ = ["ENGLISH", "Pin", "Reading", "fits", "mount", "peek", "to_html"]
+__all__ = ["ENGLISH", "VIEW", "Pin", "Reading", "fits", "mount", "peek", "to_html"]
 
 _OF_HEADS = ("find", "found", "found_none", "loading", "not_come", "computing", "not_in_file")
 _OF_TWO_SIDES = ("layer", "queries", "keys", "column_strongest", "column_masked", "joiner")
@@ -53,11 +53,11 @@ class Reading:
         )
 
 
-_VIEW = HeadsComponent(
+VIEW = HeadsComponent(
     _mount.Component("reading", ENGLISH),
     Reading,
     title="Attention in the text",
     refused=("layer", "the text shows one head at a time: pack them with pack"),
     first=lambda payload: Reading(*payload.chosen),
 )
-peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html
+peek, mount, to_html = VIEW.peek, VIEW.mount, VIEW.to_html

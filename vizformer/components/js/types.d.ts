@@ -26,6 +26,15 @@ export interface Component<Data> {
   setStateValue?: (name: string, value: object) => void;
 }
 
+/** What anywidget hands over: the traits of the Python side, see notebook.py. */
+export interface NotebookModel {
+  get(name: string): any;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  on(event: string, listener: () => void): void;
+  off(event: string, listener: () => void): void;
+}
+
 export interface View<Data> {
   update(component: Component<Data>): void;
   close(): void;
