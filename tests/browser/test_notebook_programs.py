@@ -1,6 +1,6 @@
 """The widget in the notebooks themselves, started as their users start them: pressed, read, set and drawn again.
 
-JupyterLab and marimo are 180 MB together and no part of the extra `test`: `.ci/run` installs them before `make sweep`.
+JupyterLab and marimo are 180 MB together and no part of the extra `test`: a job of the workflow `test` installs today's.
 """
 
 import json
