@@ -77,7 +77,7 @@ format: $(VENV)/.installed-test ## lay out the code as ruff does
 	$(BIN)/ruff format .
 
 # The errors of vizformer/errors.py, and those made of them: their first argument is a text to translate.
-ERRORS := VizformerError ConfigError CheckpointError TokenizerError TraceError GenerationError \
+ERRORS := VizformerError ConfigError CheckpointError TokenizerError TraceError ImageError GenerationError \
 	BoundsError PatternError TrialError BusyError StoppedError NotWrittenError
 messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
 	@mkdir -p build

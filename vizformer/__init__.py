@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vizformer.model import Transformer as Transformer
     from vizformer.model.trace_file import open_trace as open_trace
     from vizformer.model.trace_file import save_trace as save_trace
+    from vizformer.pieces import open_image as open_image
     from vizformer.recorder import HeadEdit as HeadEdit
     from vizformer.recorder import StreamEdit as StreamEdit
     from vizformer.recorder import record as record

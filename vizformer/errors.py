@@ -58,5 +58,9 @@ class OwnArithmeticError(TraceError):
         self.instead = {"encoder-only": "cloze", "decoder-only": "stories"}.get(architecture, "zh-en")
 
 
+class ImageError(VizformerError):
+    """An image that cannot be read or is not read."""
+
+
 class GenerationError(VizformerError):
     """Options or a prompt with which nothing can be generated."""

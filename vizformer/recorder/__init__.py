@@ -9,7 +9,7 @@ record, recording   here; forget (takes its hooks off a model again)
 the recorder        torch_calls, chain (from q k^T to the map), growing_rows (of a cache), hooks, calls, recorder
 the code's steps    cells (which numbers a head and a query need), op_recorder (keeps them), op_steps
 the lens            tail (what runs after the last block), shares (a logit as a sum over blocks), head_weights
-what it hands back  recorded_trace, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
+what it hands back  recorded_trace, patches, form (scale, cap, mask, sinks: found and proved), reasons, as_trace
 what is set, tried  edits; checks (of a model), proof (of a row that is drawn)
 """
 
@@ -25,6 +25,7 @@ from vizformer.recorder.checks import Checked, check, check_lengths, lengths_of
 from vizformer.recorder.edits import HeadEdit, StreamEdit
 from vizformer.recorder.hooks import forget as forget
 from vizformer.recorder.op_steps import Again
+from vizformer.recorder.patches import configs_of
 from vizformer.recorder.recorded_trace import RecordedAttention, RecordedTrace
 from vizformer.recorder.recorder import Recorder
 
@@ -75,3 +76,4 @@ def recording(
     finally:
         trace.escaped, trace.output = tuple(recorder.escaped.values()), recorder.output
         trace.stacks, trace.tail = recorder.stacks, recorder.tail  # parallel heads are not blocks any more
+        trace.images, trace.configs = frozenset(recorder.images), configs_of(model, recorder.stacks)

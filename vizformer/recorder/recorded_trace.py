@@ -17,6 +17,7 @@ from vizformer.messages import Message
 from vizformer.model.head_weights import HeadWeights
 from vizformer.model.input_check import check_head
 from vizformer.model.records import AttentionRecord, picture
+from vizformer.pieces import Piece, patches
 from vizformer.recorder.as_trace import app_trace, record_of, stacks_of
 from vizformer.recorder.calls import Call, Operand
 from vizformer.recorder.form import EXACT, Form, RowProof, form_of, products_of, prove_row, unproved
@@ -30,6 +31,7 @@ from vizformer.recorder.head_weights import (
     writes_of_keys,
 )
 from vizformer.recorder.op_steps import Again, OpStep, attention_ops, layer_ops
+from vizformer.recorder.patches import deduced
 from vizformer.recorder.recorder import Point, Recorder
 from vizformer.recorder.tail import Frozen, LogitShares, Tail
 from vizformer.recorder.torch_calls import tensors
@@ -44,12 +46,14 @@ class RecordedAttention:
         steps: for each step the calls whose heads are concatenated; mostly one step of one call.
         item: the index of the text in the batch.
         tokens: the labels of queries and keys; empty where none were given.
+        pieces: what queries and keys are pieces of; empty where it was not said (`RecordedTrace.with_patches`).
     """
 
     site: str
     steps: tuple[tuple[Call, ...], ...]
     item: int = 0
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    pieces: tuple[tuple[Piece, ...], tuple[Piece, ...]] = ((), ())
 
     def __repr__(self) -> str:
         return f"<RecordedAttention {self.site}: {self.n_heads} heads, {self.n_q} queries, {self.n_k} keys>"
@@ -285,6 +289,9 @@ class RecordedTrace:
         again: how the model is run again for its steps; None if it is not known (`vf.recording`).
         causal: whether the app calls its one stack a decoder; None: it does if no query sees a later token.
         tail: the calls after the last block, kept for `logits_of`.
+        images: the sizes of the images that went in, width and height in px.
+        configs: for each stack the config that says how images are cut (`vizformer.recorder.patches`).
+        pieces: for each stack what its tokens are pieces of (`with_patches`).
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -299,6 +306,9 @@ class RecordedTrace:
     again: Again | None = None
     causal: bool | None = None
     tail: Tail | None = None
+    images: frozenset[tuple[int, int]] = frozenset()
+    configs: Mapping[str, Any] = field(default_factory=dict)
+    pieces: Mapping[str, tuple[Piece, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, recorder: Recorder, **more: Any) -> "RecordedTrace":
@@ -321,6 +331,50 @@ class RecordedTrace:
     def with_tokens(self, tokens: Sequence[str] = (), target_tokens: Sequence[str] = ()) -> "RecordedTrace":
         """This trace with other token labels for the first and the second stack. Calls of another length get no labels."""
         return replace(self, tokens=tuple(map(str, tokens)), target_tokens=tuple(map(str, target_tokens)))
+
+    def with_patches(
+        self,
+        rows: int | None = None,
+        columns: int | None = None,
+        *,
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
+        size: tuple[int, int] | None = None,
+    ) -> "RecordedTrace":
+        """This trace with the patches of the image as its tokens, named "row,column".
+
+        Without numbers they follow from the model's config (`vizformer.recorder.patches.BEFORE`) and the run's lengths.
+
+        Args:
+            rows: how many rows of patches; the tokens are those of the stacks that have so many in all.
+            columns: how many columns.
+            before: the names of the tokens before the patches, as "[CLS]".
+            after: those of the tokens behind them.
+            size: width and height of what the patches cover, px from the upper left corner; default the whole image.
+
+        Raises:
+            TraceError: no image went in, or several sizes; a config that does not say it; numbers that do not add up.
+        """
+        lengths = {one.stack: one.n_q for one in reversed(self.attention) if not one.is_cross and one.stack}
+        if len(self.images) != 1:
+            raise TraceError(
+                "This run read images of {n} sizes: patches are those of one, given as [batch, channels, height, width].",
+                n=len(self.images),
+            )
+        (image,) = self.images
+        if rows is None or columns is None:
+            found = {at: deduced(one, image, lengths[at]) for at, one in self.configs.items() if at in lengths}
+            if not found:
+                raise TraceError("The model has no config with image_size and patch_size: say rows and columns.")
+            return replace(self, pieces=found)
+        own = patches(rows, columns, image, size=size, before=before, after=after)
+        if found := {stack: own for stack, n in lengths.items() if n == len(own)}:
+            return replace(self, pieces=found)
+        raise TraceError(
+            "These patches and the other tokens are {n} tokens; the run has: {lengths}.",
+            n=len(own),
+            lengths=", ".join(f"{stack} {n}" for stack, n in lengths.items()) or "-",
+        )
 
     def of_item(self, item: int) -> "RecordedTrace":
         """The trace of another text of the batch, counted from 0."""
@@ -398,12 +452,15 @@ class RecordedTrace:
 
     def _attention(self, site: str, steps: list[tuple[Call, ...]]) -> RecordedAttention:
         made = RecordedAttention(site, tuple(steps), self.item)
-        queries, keys = (self.labels(stack) for stack in (made.stack, steps[0][0].keys_of))
-        labels = (queries if len(queries) == made.n_q else (), keys if len(keys) == made.n_k else ())
-        return replace(made, tokens=labels)
+        sides = (made.stack, made.n_q), (steps[0][0].keys_of, made.n_k)
+        labels = tuple(self.labels(stack) if len(self.labels(stack)) == n else () for stack, n in sides)
+        pieces = tuple(self.pieces[stack] if len(self.pieces.get(stack, ())) == n else () for stack, n in sides)
+        return replace(made, tokens=(labels[0], labels[1]), pieces=(pieces[0], pieces[1]))
 
     def labels(self, stack: str) -> tuple[str, ...]:
         """The labels of the tokens of a stack."""
+        if stack in self.pieces:
+            return tuple(piece.name for piece in self.pieces[stack])
         return self.target_tokens if self.target_tokens and stack in self.stacks[1:] else self.tokens
 
     def __getitem__(self, site: str) -> RecordedAttention:

@@ -131,6 +131,7 @@ class Recorder(TorchFunctionMode):
         self._own: set[int] = set()
         self._shape: tuple[tuple[int, ...], bool] = ((), False)
         self._given: set[int] = set()
+        self.images: set[tuple[int, int]] = set()  # width and height of inputs [batch, channels, height, width]
         self._lengths: set[int] = set()  # possible numbers of tokens, from the inputs
         self._batch: int | None = None
         self._writes: dict[int, int] = {}  # storage -> number of in-place calls on it
@@ -223,6 +224,7 @@ class Recorder(TorchFunctionMode):
             self._shape = ((), False) if first is None else (tuple(first.shape), first.is_floating_point())
             self._lengths = {size for x in given for size in x.shape[: -1 if x.is_floating_point() else None]}
             self._given = {id(x) for x in given}
+            self.images |= {(x.shape[3], x.shape[2]) for x in given if x.dim() == 4 and x.is_floating_point()}
             for x in given:
                 if x not in self._tags:
                     self._tags[x] = 0
