@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vizformer.figures.leakage import change_bars, change_map
     from vizformer.figures.logit_bars import logit_terms, next_token_bars, score_terms
     from vizformer.figures.matrix import matrix_heatmap, token_pairs
+    from vizformer.figures.patches import patch_map
     from vizformer.figures.positions import position_clocks, positional_heatmap, turned_arrows
     from vizformer.figures.reach import cache_growth, gradient_reach, multiplications, path_picture
     from vizformer.figures.side_by_side import difference_map, stream_map

@@ -50,9 +50,10 @@ def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH, most_cells
     traces, layout = figure.parts
     if unknown := sorted({str(trace["type"]) for trace in traces} - set(_KNOWN)):
         raise ValueError(f"a file knows no {', '.join(unknown)}")
-    axes, title, scales = _axes(traces, layout), plain(figure.title)[0], len(marks.scaled(traces))
+    axes, titles, scales = _axes(traces, layout), plain(figure.title), len(marks.scaled(traces))
+    title = " ".join(titles)
     plot = float(layout.get("height", 450))
-    box = _lay(axes, _box(axes, width, plot, bool(title), scales, _beyond(traces)))
+    box = _lay(axes, _box(axes, width, plot, len(titles) if title else 0, scales, _beyond(traces)))
     rows = marks.legend_rows(traces, layout, width - 2 * _EDGE)
     if not rows:  # square cells may have left room on the right
         width = max(box[2] + scales * marks.BAR_ROOM + 2 * _EDGE, min(width, _NARROW))
@@ -64,7 +65,8 @@ def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH, most_cells
         tag("desc", escape(printable(caption))) if caption else "",
         tag("defs", marks.hatches(), *_clips(axes)),
         tag("rect", width=width, height=height, fill="white"),
-        letters(title, _EDGE, 22, size=_TITLE, weight="bold") if title else "",
+        *(letters(line, _EDGE, 22 + 20 * at, size=_TITLE, weight="bold") for at, line in enumerate(titles) if line),
+        *(_image(one, axes) for one in layout.get("images", [])),
         *_drawn(traces, layout, axes, box, most_cells),
         marks.colour_bars(traces, box),
         marks.legend(rows, _EDGE, height - below + 6),
@@ -118,6 +120,15 @@ def _drawn(
         *found,
         *(marks.note(marks.paper(one, axes, box), axes, box) for one in layout.get("annotations", [])),
     ]
+
+
+def _image(said: Mapping[str, Any], axes: Mapping[str, Axis]) -> str:
+    x, y = axes[said["xref"]], axes[said["yref"]]
+    (left, right), (top, bottom) = (
+        axis.px([said[axis.name], said[axis.name] + said[f"size{axis.name}"]]).tolist() for axis in (x, y)
+    )
+    size = {"width": right - left, "height": bottom - top}
+    return tag("image", x=left, y=top, **size, preserveAspectRatio="none", href=said["source"])
 
 
 def _shape(said: Mapping[str, Any], axes: dict[str, Axis], box: marks.Box) -> str:
@@ -222,7 +233,7 @@ def _beyond(traces: list[dict[str, Any]]) -> float:
     return max((width_of(str(text)) + 8 for trace in flat for text in trace["text"]), default=14.0)
 
 
-def _box(axes: Mapping[str, Axis], width: float, height: float, titled: bool, scales: int, beyond: float) -> marks.Box:
+def _box(axes: Mapping[str, Axis], width: float, height: float, titles: int, scales: int, beyond: float) -> marks.Box:
     """The px of all plots together, with room for the texts beside them."""
     room = {"left": 0.0, "right": 0.0, "top": 0.0, "bottom": 0.0}
     for axis in axes.values():  # how far the texts of an axis across are turned depends on its length: a first guess
@@ -235,7 +246,7 @@ def _box(axes: Mapping[str, Axis], width: float, height: float, titled: bool, sc
             room[side] = max(room[side], axis.depth())
     return (
         _EDGE + room["left"] + 4,
-        _EDGE + room["top"] + (30 if titled else 6),
+        _EDGE + room["top"] + (10 + 20 * titles if titles else 6),
         width - _EDGE - max(room["right"], beyond) - scales * marks.BAR_ROOM,
         height - _EDGE - room["bottom"] - 6,
     )
@@ -255,7 +266,7 @@ def _lay(axes: Mapping[str, Axis], box: marks.Box) -> marks.Box:
     for axis in axes.values():
         if (partner := axes.get(str(axis.settings.get("scaleanchor")))) is None:
             continue
-        units = [abs(one.high - one.low) for one in (axis, partner)]
+        units = [abs(axis.high - axis.low) * axis.settings.get("scaleratio", 1), abs(partner.high - partner.low)]
         scale = min(abs(one.end - one.start) / unit for one, unit in zip((axis, partner), units, strict=True))
         for one, unit in zip((axis, partner), units, strict=True):
             sign = 1 if one.end > one.start else -1

@@ -42,7 +42,8 @@ def heatmap(trace: Trace, x: Axis, y: Axis, most_cells: int = MOST_CELLS) -> str
                 fill_opacity=None if opacity == 1 else float(opacity),
             )
         )
-    return tag("g", *drawn, class_="cells") + _printed(trace, values, colours, x.px(columns), y.px(rows))
+    cells = tag("g", *drawn, class_="cells", opacity=trace.get("opacity"))
+    return cells + _printed(trace, values, colours, x.px(columns), y.px(rows))
 
 
 def places(trace: Trace, axis: Axis) -> tuple[NDArray[np.floating], float]:
