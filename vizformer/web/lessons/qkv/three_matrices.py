@@ -45,7 +45,7 @@ def draw_three_matrices(subject: Subject) -> None:
     st.html(table.style())
     with controls():
         way = lab.buttons("matrices", ("identity", "shared"))
-    why = attention_selector.choose(subject, cross=False, query=False)
+        why = attention_selector.choose(subject, cross=False, query=False)
     view, site = state.view(), attention_selector.site()
     scores, every = forms(subject, site, view.head), asymmetries(subject, site)
     of_head, S = every[view.head], scores.learned
