@@ -247,11 +247,12 @@ def config_of(name: str, **changes: Any) -> Any:
     return cls(**{**small(default, name), **changes})
 
 
-def made(name: str, attention: str | None = None, **changes: Any) -> Any:
-    """A model in evaluation, every parameter drawn: norms, sinks and biases too."""
+def made(name: str, attention: str | None = None, *, of_text: bool = False, **changes: Any) -> Any:
+    """A model in evaluation, every parameter drawn: norms, sinks and biases too; `of_text`: the class of `tables`."""
     import transformers
 
-    cls, config = getattr(transformers, (tables() | BESIDE)[name]), config_of(name, **changes)
+    classes = tables() if of_text else tables() | BESIDE
+    cls, config = getattr(transformers, classes[name]), config_of(name, **changes)
     if cls.config_class is not None and not isinstance(config, cls.config_class):
         config = config.get_text_config(decoder=True)
     if attention is not None:

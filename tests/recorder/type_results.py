@@ -102,10 +102,10 @@ def result(name: str) -> Result:
         return Result(name, cls, False, said=(REFUSED[name],))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = made(name)
+        model = made(name, of_text=True)
         found = check_lengths(model, lambda n: model(**given(model, n)), lengths_of(model, MOST))
         trace = record(model, **given(model, N))
-        eager = made(name, "eager")
+        eager = made(name, "eager", of_text=True)
         kind, seen = witnessed(eager, given(eager, N))
         met = sum(_met(trace, one, number, seen) for number, one in enumerate(seen))
         if met < len(seen):  # experts may be chosen otherwise where a digit differs: the same calls then
